@@ -1,0 +1,42 @@
+# Warnings, hardening, sanitizers, ccache and the fastest linker at hand.
+
+option(TERCET_ASAN "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(TERCET_TSAN "ThreadSanitizer" OFF)
+option(TERCET_FUZZ "libFuzzer targets (clang only)" OFF)
+option(TERCET_COVERAGE "gcov counters" OFF)
+
+find_program(TERCET_CCACHE ccache)
+if(TERCET_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TERCET_CCACHE})
+endif()
+
+find_program(TERCET_MOLD mold)
+if(TERCET_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+add_compile_options($<$<CONFIG:Release>:-O2> $<$<CONFIG:Release>:-g1>)
+# Assertions of the standard library stay on in release builds: bad input must never read out of bounds in silence.
+add_compile_definitions(_GLIBCXX_ASSERTIONS)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+endif()
+add_link_options(-Wl,-z,relro,-z,now)
+
+if(TERCET_ASAN)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(TERCET_TSAN)
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+endif()
+if(TERCET_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(TERCET_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
