@@ -190,7 +190,9 @@ TEST_F(GgufOnDisk, SaysWhenReadingIsNotAllowed) {
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   // Root may read everything, so be nobody for a moment.
   const uid_t user = geteuid();
-  if (user == 0) ASSERT_EQ(seteuid(65534), 0);
+  if (user == 0) {
+    ASSERT_EQ(seteuid(65534), 0);
+  }
   const absl::Status status = File::Open(path).status();
   ASSERT_EQ(seteuid(user), 0);
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
