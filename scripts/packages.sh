@@ -7,7 +7,7 @@ TERCET_BUILD_PACKAGES=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libtbb-dev libsentencepiece-dev libboost-dev nlohmann-json3-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev libssl-dev libcurl4-openssl-dev libarchive-dev libedit-dev
-  libgtest-dev libgmock-dev libbenchmark-dev ca-certificates curl
+  libgtest-dev libgmock-dev libbenchmark-dev libfmt-dev ca-certificates curl python3-pip
 )
 TERCET_TEST_PACKAGES=(libsimde-dev python3 python3-venv git)
 

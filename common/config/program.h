@@ -35,6 +35,7 @@ class Program {
   CLI::App& app() { return app_; }
 
  private:
+  void DeclareConfig(const std::string& path);
   CLI::Option* Decorate(CLI::Option* option, const std::string& flag);
 
   CLI::App app_;

@@ -47,6 +47,7 @@ class Server {
   Server() = default;
 
   std::string address_;
+  std::vector<std::string> service_names_;  // as grpc.health.v1 knows them
   std::unique_ptr<grpc::Server> server_;
 };
 

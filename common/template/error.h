@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "common/template/strcat.h"
 
 namespace tercet::chat {
 
@@ -19,12 +19,12 @@ struct TemplateError {
 
 template <typename... Parts>
 [[noreturn]] void Fail(const Parts&... parts) {
-  throw TemplateError{absl::StrCat(parts...)};
+  throw TemplateError{StrCat(parts...)};
 }
 
 template <typename... Parts>
 [[noreturn]] void FailAt(size_t offset, const Parts&... parts) {
-  throw TemplateError{absl::StrCat(parts...), offset};
+  throw TemplateError{StrCat(parts...), offset};
 }
 
 }  // namespace tercet::chat

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/template/repr.h"
+#include "common/template/strcat.h"
 #include "common/template/text.h"
 
 namespace tercet::chat {
@@ -37,7 +37,12 @@ Runtime::Runtime(const RenderLimits& limits, std::optional<absl::CivilSecond> no
 }
 
 Runtime::~Runtime() {
-  for (auto& [value, empty] : registry_) empty();
+  for (Value& value : registry_) value.object()->Empty();
+}
+
+void Runtime::Register(Value value) {
+  meter_.Note(static_cast<int64_t>(2 * sizeof(Value)));
+  registry_.push_back(std::move(value));
 }
 
 void Runtime::Check() {
@@ -54,10 +59,15 @@ absl::CivilSecond Runtime::Now() const {
   return now_.has_value() ? *now_ : absl::ToCivilSecond(absl::Now(), absl::LocalTimeZone());
 }
 
-void Runtime::Charge(Object& object, int64_t bytes, int held_depth) {
-  if (held_depth >= kMaxValueDepth) Fail("lists or mappings are nested deeper than ", kMaxValueDepth, " levels");
-  object.depth = static_cast<uint16_t>(held_depth + 1);
+void Runtime::Charge(Object& object, int64_t bytes, const Held& held) {
+  if (held.depth >= kMaxValueDepth) Fail("lists or mappings are nested deeper than ", kMaxValueDepth, " levels");
+  if (held.weight + bytes > limits_.max_memory_bytes) {
+    Fail("a value's parts would take more than ", limits_.max_memory_bytes, " bytes when written out");
+  }
+  Step(bytes / kBytesPerStep);
   meter_.Take(bytes);
+  object.depth = static_cast<uint16_t>(held.depth + 1);
+  object.weight = bytes + held.weight;
   object.bytes += bytes;
   object.meter = &meter_;
 }
@@ -76,9 +86,9 @@ Value Runtime::BigInt(std::string digits) {
 }
 
 Value Runtime::Sequence(Kind kind, Values items) {
-  int depth = 0;
-  for (const Value& item : items) depth = std::max(depth, item.depth());
-  auto* object = Make<SequenceObject>(static_cast<int64_t>(items.size() * sizeof(Value)), depth);
+  Held held;
+  for (const Value& item : items) held.Add(item);
+  auto* object = Make<SequenceObject>(static_cast<int64_t>(items.size() * sizeof(Value)), held);
   object->items = std::move(items);
   return Value(kind, object);
 }
@@ -95,13 +105,13 @@ Value Runtime::NewDict() { return Value(Kind::kDict, Make<DictObject>()); }
 
 void Runtime::Seal(const Value& dict) {
   auto* object = dict.as<DictObject>();
-  int depth = 0;
-  for (const auto& [key, value] : object->items) depth = std::max({depth, key.depth(), value.depth()});
-  Charge(*object, static_cast<int64_t>(object->items.size() * 2 * sizeof(Value)), depth);
+  Held held;
+  for (const auto& [key, value] : object->items) held.Add(key).Add(value);
+  Charge(*object, static_cast<int64_t>(object->items.size() * 2 * sizeof(Value)), held);
 }
 
 Value Runtime::DictView(const Value& dict, DictPart part) {
-  auto* view = Make<DictViewObject>(0, dict.depth());
+  auto* view = Make<DictViewObject>(0, Held().Add(dict));
   view->dict = dict;
   view->part = part;
   return Value(Kind::kDictView, view);
@@ -129,7 +139,7 @@ Value Runtime::Range(int64_t start, int64_t stop, int64_t step) {
 }
 
 Value Runtime::Generator(std::unique_ptr<Iterator> iterator, const char* type, const Value& source) {
-  auto* generator = Make<GeneratorObject>(0, source.depth());
+  auto* generator = Make<GeneratorObject>(0, Held().Add(source));
   generator->iterator = std::move(iterator);
   generator->type = type;
   return Value(Kind::kGenerator, generator);
@@ -148,15 +158,15 @@ Value Runtime::UndefinedName(const Value& name) {
 }
 
 Value Runtime::UndefinedMember(const Value& object, const Value& name) {
-  auto* undefined = Make<UndefinedObject>(0, name.depth());
+  auto* undefined = Make<UndefinedObject>(0, Held().Add(name));
   undefined->owner = TypeName(object);
   undefined->name = name;
   return Value(Kind::kUndefined, undefined);
 }
 
 Value Runtime::UndefinedUnsafe(const Value& object, std::string_view attribute) {
-  Value undefined = UndefinedHint(
-      absl::StrCat("access to attribute '", attribute, "' of '", TypeName(object), "' object is unsafe."));
+  Value undefined =
+      UndefinedHint(StrCat("access to attribute '", attribute, "' of '", TypeName(object), "' object is unsafe."));
   undefined.as<UndefinedObject>()->security = true;
   return undefined;
 }
@@ -174,7 +184,7 @@ Value Runtime::FromJson(const nlohmann::ordered_json& json, int depth) {
       return Value::Int(json.get<int64_t>());
     case Type::number_unsigned: {
       const auto number = json.get<uint64_t>();
-      if (number > static_cast<uint64_t>(INT64_MAX)) return BigInt(absl::StrCat(number));
+      if (number > static_cast<uint64_t>(INT64_MAX)) return BigInt(StrCat(number));
       return Value::Int(static_cast<int64_t>(number));
     }
     case Type::number_float:
@@ -211,10 +221,10 @@ std::string UndefinedMessage(const Value& undefined) {
   const auto& object = *undefined.as<UndefinedObject>();
   if (!object.hint.empty()) return object.hint;
   const std::string name = Repr(object.name);
-  if (object.owner == nullptr) return absl::StrCat(name, " is undefined");
-  const std::string owner = object.owner == std::string_view("NoneType") ? "None" : absl::StrCat(object.owner, " object");
-  if (!object.name.is(Kind::kString)) return absl::StrCat(owner, " has no element ", name);
-  return absl::StrCat("'", owner, "' has no attribute ", name);
+  if (object.owner == nullptr) return StrCat(name, " is undefined");
+  const std::string owner = object.owner == std::string_view("NoneType") ? "None" : StrCat(object.owner, " object");
+  if (!object.name.is(Kind::kString)) return StrCat(owner, " has no element ", name);
+  return StrCat("'", owner, "' has no attribute ", name);
 }
 
 void FailUndefined(const Value& undefined) { Fail(UndefinedMessage(undefined)); }

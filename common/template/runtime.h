@@ -5,8 +5,10 @@
 // recursion.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,10 @@ class Runtime {
     steps_ += steps;
     if (steps_ >= next_check_) Check();
   }
+
+  // Counts the work of going through a value, or through `bytes` of text.
+  void StepOver(const Value& value) { Step(1 + value.weight() / kBytesPerStep); }
+  void StepOver(int64_t bytes) { Step(1 + bytes / kBytesPerStep); }
 
   // Counts one level of evaluation for as long as it lives.
   class Level {
@@ -72,23 +78,35 @@ class Runtime {
   Value UndefinedUnsafe(const Value& object, std::string_view attribute);
   Value FromJson(const nlohmann::ordered_json& json, int depth = 0);
 
-  // Makes an object whose memory is counted; extra bytes beyond sizeof(T), depth of what it holds.
+  // What an object holds, for the bounds on depth and weight.
+  struct Held {
+    int depth = 0;
+    int64_t weight = 0;
+    Held& Add(const Value& value) {
+      depth = std::max(depth, value.depth());
+      weight = std::min(weight + value.weight(), int64_t{1} << 60);
+      return *this;
+    }
+  };
+  // Makes an object whose memory is counted; `extra_bytes` are those beyond sizeof(T).
   template <typename T>
-  T* Make(int64_t extra_bytes = 0, int held_depth = 0) {
+  T* Make(int64_t extra_bytes = 0, const Held& held = {}) {
     auto object = std::make_unique<T>();
-    Charge(*object, static_cast<int64_t>(sizeof(T)) + extra_bytes, held_depth);
+    Charge(*object, static_cast<int64_t>(sizeof(T)) + extra_bytes, held);
     return object.release();
   }
-  // Keeps a changeable object until the end of the render; `empty` drops what it holds.
-  void Register(Value value, std::function<void()> empty) { registry_.emplace_back(std::move(value), std::move(empty)); }
+  // Keeps a changeable object until the end of the render, and empties it then.
+  void Register(Value value);
 
   Meter& meter() { return meter_; }
   const RenderLimits& limits() const { return limits_; }
   absl::CivilSecond Now() const;
 
  private:
+  static constexpr int64_t kBytesPerStep = 256;
+
   Value Sequence(Kind kind, Values items);
-  void Charge(Object& object, int64_t bytes, int held_depth);
+  void Charge(Object& object, int64_t bytes, const Held& held);
   void Check();
   [[noreturn]] void TooDeep();
 
@@ -99,7 +117,7 @@ class Runtime {
   int64_t next_check_ = 0;
   int64_t cpu_deadline_ns_;
   int depth_ = 0;
-  std::vector<std::pair<Value, std::function<void()>>> registry_;
+  Values registry_;
 };
 
 // The message of an undefined value, as Jinja2 words it.
@@ -109,6 +127,8 @@ std::string UndefinedMessage(const Value& undefined);
 
 // Walks any iterable; throws "'int' object is not iterable" and the like. Strings give characters, mappings keys.
 std::unique_ptr<Iterator> Iterate(Runtime& runtime, const Value& value);
+// Begins its work, and finds its errors, when the first item is asked for, as Python's generators do.
+std::unique_ptr<Iterator> Deferred(std::function<std::unique_ptr<Iterator>()> begin);
 // All items of an iterable.
 Values Collect(Runtime& runtime, const Value& value);
 

@@ -9,15 +9,6 @@ namespace {
 
 bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// The character before `end`, and where it begins.
-char32_t DecodeLast(std::string_view text, size_t end, size_t* begin) {
-  size_t at = end - 1;
-  while (at > 0 && IsContinuation(text[at])) --at;
-  *begin = at;
-  size_t position = at;
-  return DecodeNext(text, &position);
-}
-
 bool IsLineEnd(char32_t c) {
   return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
@@ -68,6 +59,13 @@ char32_t DecodeNext(std::string_view text, size_t* position) {
   return value;
 }
 
+char32_t DecodePrevious(std::string_view text, size_t* position) {
+  size_t at = *position - 1;
+  while (at > 0 && IsContinuation(text[at])) --at;
+  *position = at;
+  return DecodeNext(text, &at);
+}
+
 void AppendUtf8(char32_t c, std::string* out) {
   if (c < 0x80) {
     out->push_back(static_cast<char>(c));
@@ -99,12 +97,11 @@ bool IsAscii(std::string_view text) {
 }
 
 std::string_view Strip(std::string_view text, const std::string_view* characters, bool left, bool right) {
+  std::u32string set;
+  for (size_t i = 0; characters != nullptr && i < characters->size();) set.push_back(DecodeNext(*characters, &i));
+  std::sort(set.begin(), set.end());
   const auto strips = [&](char32_t c) {
-    if (characters == nullptr) return IsSpace(c);
-    for (size_t i = 0; i < characters->size();) {
-      if (DecodeNext(*characters, &i) == c) return true;
-    }
-    return false;
+    return characters == nullptr ? IsSpace(c) : std::binary_search(set.begin(), set.end(), c);
   };
   size_t begin = 0, end = text.size();
   while (left && begin < end) {
@@ -113,8 +110,8 @@ std::string_view Strip(std::string_view text, const std::string_view* characters
     begin = next;
   }
   while (right && end > begin) {
-    size_t at;
-    if (!strips(DecodeLast(text, end, &at))) break;
+    size_t at = end;
+    if (!strips(DecodePrevious(text, &at))) break;
     end = at;
   }
   return text.substr(begin, end - begin);
@@ -151,7 +148,7 @@ std::vector<std::string_view> Split(std::string_view text, const std::string_vie
   std::string_view rest = Strip(text, nullptr, true, false);
   while (!rest.empty()) {
     if (limit >= 0 && static_cast<int64_t>(parts.size()) >= limit) {
-      parts.push_back(Strip(rest, nullptr, false, true));
+      parts.push_back(rest);
       break;
     }
     size_t at = 0, end = 0;
@@ -181,13 +178,13 @@ std::vector<std::string_view> SplitRight(std::string_view text, const std::strin
     text = Strip(text, nullptr, false, true);
     while (!text.empty()) {
       if (static_cast<int64_t>(parts.size()) >= limit) {
-        parts.push_back(Strip(text, nullptr, true, false));
+        parts.push_back(text);
         break;
       }
       size_t begin = text.size();
       while (begin > 0) {
-        size_t at;
-        if (IsSpace(DecodeLast(text, begin, &at))) break;
+        size_t at = begin;
+        if (IsSpace(DecodePrevious(text, &at))) break;
         begin = at;
       }
       parts.push_back(text.substr(begin));

@@ -1,4 +1,5 @@
-// Text as Python sees it, on UTF-8: positions and lengths are code points, character classes are those of str's methods.
+// Text as Python sees it, on UTF-8: positions and lengths are code points, character classes are those of str's
+// methods.
 //
 // Strings given to these functions are UTF-8 (the library checks templates and variables where they come in).
 #pragma once
@@ -15,6 +16,8 @@ bool IsUtf8(std::string_view text);
 int64_t CountCodePoints(std::string_view text);
 // Decodes the character at *position and moves behind it.
 char32_t DecodeNext(std::string_view text, size_t* position);
+// The character that ends at *position, which then becomes its beginning.
+char32_t DecodePrevious(std::string_view text, size_t* position);
 void AppendUtf8(char32_t character, std::string* out);
 // Byte where the code point `index` begins; text.size() when there are fewer.
 size_t ByteOffset(std::string_view text, int64_t index);

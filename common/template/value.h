@@ -2,12 +2,12 @@
 //
 // A Value is 16 bytes: a kind, and a number or a counted reference to an Object. Objects are immutable once they are
 // visible to a template (Jinja2's immutable sandbox lets nothing change a list or mapping), except namespaces, loops,
-// cyclers, joiners and generators. So there is no cycle among the immutable ones, and their depth, counted when they are
-// made and at most kMaxValueDepth, bounds every recursion over values, destruction included. The mutable ones are kept
-// in the Runtime's registry and emptied when the render ends.
+// cyclers, joiners and generators. So there is no cycle among the immutable ones, and their depth, counted when they
+// are made and at most kMaxValueDepth, bounds every recursion over values, destruction included. The mutable ones that
+// can hold others later (namespaces, loops) are kept in the Runtime's registry and emptied when the render ends.
 //
-// Thread safety: none; values belong to one render. The exception are immortal objects (constants of a compiled template,
-// built-in functions): their counts are never touched, so that any number of renders share them.
+// Thread safety: none; values belong to one render. The exception are immortal objects (constants of a compiled
+// template, built-in functions): their counts are never touched, so that any number of renders share them.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,8 @@ class Meter {
     if (live_ > limit_) Overflow(bytes);
   }
   void Give(int64_t bytes) { live_ -= bytes; }
+  // Takes without throwing; an overflow shows with the next Take.
+  void Note(int64_t bytes) { live_ += bytes; }
 
  private:
   [[noreturn]] void Overflow(int64_t bytes);
@@ -68,9 +70,13 @@ struct Object {
   virtual ~Object() {
     if (meter != nullptr) meter->Give(bytes);
   }
+  // Drops what a changeable object holds; called when the render ends.
+  virtual void Empty() {}
 
   int32_t references = 0;  // below 0: immortal
   uint16_t depth = 1;
+  // Bytes, those of shared parts counted as often as they occur: what printing or comparing the value may cost.
+  int64_t weight = 1;
   int64_t bytes = 0;
   Meter* meter = nullptr;
 };
@@ -124,6 +130,7 @@ class Value {
            kind_ != Kind::kFloat;
   }
   int depth() const { return holds_object() ? object_->depth : 0; }
+  int64_t weight() const { return holds_object() ? object_->weight : 1; }
 
  private:
   Value(Kind kind, int64_t integer) : kind_(kind), integer_(integer) {}
@@ -214,6 +221,7 @@ struct GeneratorObject final : Object {
 };
 
 struct NamespaceObject final : Object {
+  void Empty() override { attributes.clear(); }
   std::vector<std::pair<std::string, Value>> attributes;
 };
 

@@ -150,9 +150,12 @@ absl::StatusOr<std::vector<uint32_t>> Tokenizer::Encode(std::string_view text, c
     return status;
   };
   if (!special.empty()) {
+    size_t next_literal = 0;
     for (size_t at = 0; at < text.size();) {
       std::optional<TokenTrie::Match> match = special.LongestAt(text, at);
-      if (!match.has_value()) {
+      while (next_literal < options.literal_at.size() && options.literal_at[next_literal] < at) ++next_literal;
+      bool literal = next_literal < options.literal_at.size() && options.literal_at[next_literal] == at;
+      if (!match.has_value() || (literal && vocabulary_->is_control(match->id))) {
         ++at;
         continue;
       }
@@ -166,6 +169,15 @@ absl::StatusOr<std::vector<uint32_t>> Tokenizer::Encode(std::string_view text, c
   if (absl::Status status = encode_until(text.size()); !status.ok()) return status;
   if (options.add_special && vocabulary_->add_eos()) ids.push_back(*vocabulary_->eos());
   return ids;
+}
+
+std::vector<size_t> Tokenizer::FindSpecial(std::string_view text) const {
+  std::vector<size_t> offsets;
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::optional<TokenTrie::Match> match = with_special_.LongestAt(text, at);
+    if (match.has_value() && vocabulary_->is_control(match->id)) offsets.push_back(at);
+  }
+  return offsets;
 }
 
 absl::StatusOr<std::string> Tokenizer::Decode(const std::vector<uint32_t>& ids, bool include_special) const {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,8 @@ struct EncodeOptions {
   bool add_special = false;
   // Control tokens written out in the text become those tokens. Only for text that the program itself wrote.
   bool parse_special = false;
+  // Offsets in the text, ascending, at which no control token begins all the same: text of a user inside a prompt.
+  std::span<const size_t> literal_at;
 };
 
 class Tokenizer {
@@ -32,6 +36,9 @@ class Tokenizer {
 
   // INVALID_ARGUMENT when the text is not UTF-8.
   absl::StatusOr<std::vector<uint32_t>> Encode(std::string_view text, const EncodeOptions& options) const;
+
+  // Offsets at which a control token's spelling begins, ascending.
+  std::vector<size_t> FindSpecial(std::string_view text) const;
 
   // The text of ids, with U+FFFD for what is not UTF-8; control tokens are left out unless `include_special`.
   // INVALID_ARGUMENT: an id outside the vocabulary.

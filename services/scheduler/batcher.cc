@@ -18,27 +18,22 @@ std::vector<Request*> InOrderOfArrival(const Executor& executor) {
   return requests;
 }
 
-// Tokens the sequence can hold at most.
-uint64_t FinalTokens(const Request& request, const Executor& executor) {
-  uint64_t end = uint64_t{0} + request.prompt_length() + request.spec.stop().max_new_tokens();
-  return std::min<uint64_t>(end, executor.description.context_length());
-}
-
-// Gives the sequence pages for its next step at least, and for the whole grant if they are there.
+// Gives the sequence pages to compute its next token at least, and for the whole grant if they are there.
 bool RaisePageLimit(Request& request, Executor& executor, const BatchLimits& limits) {
-  uint64_t known = request.known_tokens();
-  uint64_t next = std::min(known + 1, FinalTokens(request, executor));
+  // Tokens the sequence can ever hold.
+  uint64_t end = std::min<uint64_t>(uint64_t{0} + request.prompt_length() + request.spec.stop().max_new_tokens(),
+                                    executor.description.context_length());
   // Results on their way may have moved the sequence on by as much as the grants that are out.
-  uint64_t ahead = std::min(known + 2 * (limits.free_steps + 1), FinalTokens(request, executor));
-  uint32_t needed = executor.budget.PagesFor(std::max(known, next));
-  uint32_t wanted = executor.budget.PagesFor(std::max(ahead, next));
+  uint64_t ahead = std::min<uint64_t>(request.known_tokens() + uint64_t{2} * (limits.free_steps + 1), end);
+  uint32_t needed = executor.budget.PagesFor(request.known_tokens());
+  uint32_t wanted = executor.budget.PagesFor(ahead);
   if (request.page_limit < wanted) request.page_limit = executor.budget.Raise(request.page_limit, needed, wanted);
   return request.page_limit >= needed;
 }
 
 }  // namespace
 
-bool FillPlan(Executor& executor, const BatchLimits& limits) {
+Request* FillPlan(Executor& executor, const BatchLimits& limits) {
   executor.draft.clear_rows();
   std::vector<Request*> requests = InOrderOfArrival(executor);
   std::vector<Request*> prefilling;
@@ -49,13 +44,11 @@ bool FillPlan(Executor& executor, const BatchLimits& limits) {
     row->set_handle(request->handle);
     row->set_prefill_tokens(prefill_tokens);
     row->set_page_limit(request->page_limit);
-    request->in_plan = true;
   };
 
   uint32_t decoding = 0;
   for (Request* request : requests) {
-    request->in_plan = false;
-    if (!RaisePageLimit(*request, executor, limits)) return false;
+    if (!RaisePageLimit(*request, executor, limits)) return request;
     if (request->prefilling()) {
       prefilling.push_back(request);
     } else if (rows > 0) {
@@ -81,7 +74,7 @@ bool FillPlan(Executor& executor, const BatchLimits& limits) {
   all_in = all_in && decoding + prefilling.size() == requests.size();
   // With everyone in the plan it can be repeated as it is; else the next one must come as soon as a place is free.
   executor.draft.set_free_steps(all_in ? limits.free_steps : 0);
-  return true;
+  return nullptr;
 }
 
 }  // namespace tercet::scheduler

@@ -16,8 +16,8 @@ struct BatchLimits {
 };
 
 // Fills `executor.draft` with rows and free steps for its open sequences (opens and closes are in it already), raising page
-// limits as far as the budget allows. False when some sequence could not be given the pages for its next token: then one
-// has to give way, and the plan is to be filled again.
-bool FillPlan(Executor& executor, const BatchLimits& limits);
+// limits as far as the budget allows. Returns the sequence that cannot be given the pages for its next token, and null when
+// the plan is complete: otherwise one has to give way, and the plan is to be filled again.
+Request* FillPlan(Executor& executor, const BatchLimits& limits);
 
 }  // namespace tercet::scheduler

@@ -1,12 +1,15 @@
 // One executor as the scheduler knows it.
 //
-// `admitted` is true between ExecutorUp and ExecutorDown; only then link, description, budget and sequences mean anything.
+// Link, budget and sequences mean something between ExecutorUp and ExecutorDown only; the description stays, so that
+// requests which only this executor can hold wait for its return instead of being refused.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "services/scheduler/cost_model.h"
 #include "services/scheduler/executor_link.h"
@@ -15,10 +18,17 @@
 
 namespace tercet::scheduler {
 
+enum class Membership {
+  kAway,      // not connected, or owned by somebody else
+  kAdmitted,  // ours
+  kLeaving,   // ours; finishes what it has and takes nothing new
+};
+
 struct Executor {
   uint32_t index = 0;
   std::string address;
-  bool admitted = false;
+  Membership membership = Membership::kAway;
+  // Why it takes no work, in a sentence; empty when it does.
   std::string problem = "not connected yet";
 
   ExecutorLink* link = nullptr;
@@ -40,6 +50,9 @@ struct Executor {
   // For the next plan.
   v1::Plan draft;
 
+  // Tokens that all its KV memory holds; 0 while it was never described.
+  uint64_t pool_tokens() const { return uint64_t{description.total_pages()} * description.page_tokens(); }
+
   // Prompt tokens of its open sequences that are not computed yet.
   uint64_t PendingPrefill() const {
     uint64_t tokens = 0;
@@ -49,5 +62,7 @@ struct Executor {
     return tokens;
   }
 };
+
+using Executors = std::vector<std::unique_ptr<Executor>>;
 
 }  // namespace tercet::scheduler

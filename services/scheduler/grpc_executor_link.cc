@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
@@ -18,13 +20,14 @@ namespace {
 
 constexpr auto kDescribeTimeout = std::chrono::seconds(5);
 constexpr auto kWelcomeTimeout = std::chrono::seconds(5);
+// An executor that starts, or that its former owner left, is found within the longer of these.
 constexpr double kFirstRetryMs = 50;
-constexpr double kLastRetryMs = 2000;
+constexpr double kLastRetryMs = 500;
 
 }  // namespace
 
 // One Attach call. At most one read and one write are under way; plans queue behind the write. A hold keeps the call open
-// for writes from outside its reactions until reading has ended; after `closed_` is set nothing more is started.
+// for writes from outside its reactions until reading has ended; from then on nothing more is started.
 class GrpcExecutorLink::Stream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachReply>, public ExecutorLink {
  public:
   explicit Stream(const Events& events) : events_(events) {}
@@ -43,60 +46,51 @@ class GrpcExecutorLink::Stream : public grpc::ClientBidiReactor<v1::AttachReques
     v1::AttachRequest request;
     *request.mutable_plan() = std::move(plan);
     std::lock_guard lock(mutex_);
-    if (closed_) return;
+    if (phase_ >= Phase::kClosing) return;
     queue_.push_back(std::move(request));
-    if (!writing_) {
-      writing_ = true;
-      StartWrite(&queue_.front());
-    }
+    WriteNextLocked();
   }
 
   void Cancel() { context_.TryCancel(); }
 
-  // Waits for the end of the call, at most `timeout`; true when it has ended or was welcomed (if `or_welcomed`).
+  // Waits until the executor is ours or the call has ended, at most `timeout`. True: it is ours.
   template <typename Duration>
-  bool WaitFor(Duration timeout, bool or_welcomed) {
+  bool WaitForWelcome(Duration timeout) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, timeout, [&] { return done_ || (or_welcomed && welcomed_); });
-  }
-  void WaitDone() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_; });
-  }
-  bool welcomed() {
-    std::lock_guard lock(mutex_);
+    changed_.wait_for(lock, timeout, [&] { return phase_ != Phase::kConnecting; });
     return welcomed_;
   }
-  // Why it ended, in a sentence.
-  std::string problem() {
-    std::lock_guard lock(mutex_);
+
+  // Waits for the end of the call and says why it ended.
+  std::string WaitForEnd() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return phase_ == Phase::kDone; });
     return problem_;
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      {
-        std::lock_guard lock(mutex_);
-        closed_ = true;
-      }
+      Enter(Phase::kClosing);
       RemoveHold();
       return;
     }
     absl::Status status;
-    if (reply_.has_welcome()) {
-      status = events_.up(reply_.welcome().lease_epoch(), reply_.welcome().description(), this);
-      if (status.ok()) {
-        std::lock_guard lock(mutex_);
-        welcomed_ = true;
-        changed_.notify_all();
-      }
-    } else if (reply_.has_results()) {
-      status = events_.results(reply_.results());
+    switch (reply_.reply_case()) {
+      case v1::AttachReply::kWelcome:
+        status = events_.up(reply_.welcome().lease_epoch(), reply_.welcome().description(), this);
+        if (status.ok()) Enter(Phase::kServing);
+        break;
+      case v1::AttachReply::kResults:
+        status = events_.results(reply_.results());
+        break;
+      case v1::AttachReply::REPLY_NOT_SET:
+        status = absl::InternalError("the executor sent a message of an unknown kind");
+        break;
     }
     if (!status.ok()) {
       {
         std::lock_guard lock(mutex_);
-        problem_ = std::string(status.message());
+        if (problem_.empty()) problem_ = std::string(status.message());
       }
       Cancel();
     }
@@ -107,30 +101,47 @@ class GrpcExecutorLink::Stream : public grpc::ClientBidiReactor<v1::AttachReques
     std::lock_guard lock(mutex_);
     queue_.pop_front();
     writing_ = false;
-    if (!ok || closed_ || queue_.empty()) return;
-    writing_ = true;
-    StartWrite(&queue_.front());
+    if (ok && phase_ < Phase::kClosing) WriteNextLocked();
   }
 
   void OnDone(const grpc::Status& status) override {
     std::lock_guard lock(mutex_);
-    done_ = true;
+    phase_ = Phase::kDone;
     if (problem_.empty()) problem_ = status.ok() ? "the executor ended the stream" : status.error_message();
     changed_.notify_all();
   }
 
  private:
+  enum class Phase {
+    kConnecting,  // hello is on its way
+    kServing,     // the executor is ours
+    kClosing,     // nothing more can be read
+    kDone,        // the call has ended
+  };
+
+  void Enter(Phase phase) {
+    std::lock_guard lock(mutex_);
+    phase_ = phase;
+    welcomed_ |= phase == Phase::kServing;
+    changed_.notify_all();
+  }
+
+  void WriteNextLocked() {
+    if (writing_ || queue_.empty()) return;
+    writing_ = true;
+    StartWrite(&queue_.front());
+  }
+
   const Events& events_;
   grpc::ClientContext context_;
   v1::AttachReply reply_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  Phase phase_ = Phase::kConnecting;
+  bool welcomed_ = false;
   std::deque<v1::AttachRequest> queue_;  // the front is being written while `writing_`
   bool writing_ = false;
-  bool closed_ = false;
-  bool welcomed_ = false;
-  bool done_ = false;
   std::string problem_;
 };
 
@@ -143,6 +154,7 @@ GrpcExecutorLink::~GrpcExecutorLink() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    if (describing_ != nullptr) describing_->TryCancel();
     if (stream_ != nullptr) stream_->Cancel();
     changed_.notify_all();
   }
@@ -158,55 +170,71 @@ bool GrpcExecutorLink::WaitMs(double ms) {
 void GrpcExecutorLink::Run() {
   // Jitter keeps schedulers that lost an executor together from coming back together.
   std::minstd_rand random(std::random_device{}());
+  std::uniform_real_distribution<> jitter(0.8, 1.2);
+  Lease lease;
   double retry_ms = kFirstRetryMs;
-  std::string last_problem;
-  while (true) {
-    std::string problem = ConnectAndServe();
+  bool reported = false;
+  do {
+    bool served = false;
+    std::string problem = ConnectAndServe(lease, &served);
     events_.down(problem);
-    if (served_) retry_ms = kFirstRetryMs;
-    if (problem != last_problem || served_) {
-      log::Warn("executor not attached", {{"executor", address_}, {"problem", problem}});
-      last_problem = problem;
+    {
+      // Only now has the scheduler let go of it.
+      std::lock_guard lock(mutex_);
+      stream_.reset();
+      if (stopping_) return;
     }
-    if (!WaitMs(retry_ms * std::uniform_real_distribution<>(0.8, 1.2)(random))) return;
-    retry_ms = std::min(retry_ms * 2, kLastRetryMs);
-  }
+    retry_ms = served ? kFirstRetryMs : std::min(retry_ms * 2, kLastRetryMs);
+    // Once for each absence; the present reason stands in SchedulerState.
+    if (served || !reported) log::Warn("executor not attached", {{"executor", address_}, {"problem", problem}});
+    reported = true;
+  } while (WaitMs(retry_ms * jitter(random)));
 }
 
-std::string GrpcExecutorLink::ConnectAndServe() {
-  served_ = false;
-  auto stub = v1::Executor::NewStub(channel_);
-  v1::ExecutorDescription description;
+absl::Status GrpcExecutorLink::Describe(v1::ExecutorDescription* description) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kDescribeTimeout);
   {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kDescribeTimeout);
-    grpc::Status status = stub->Describe(&context, v1::DescribeExecutorRequest(), &description);
-    if (!status.ok()) return status.error_message();
+    std::lock_guard lock(mutex_);
+    if (stopping_) return absl::CancelledError("the scheduler stops");
+    describing_ = &context;
+  }
+  grpc::Status status = v1::Executor::NewStub(channel_)->Describe(&context, v1::DescribeExecutorRequest(), description);
+  std::lock_guard lock(mutex_);
+  describing_ = nullptr;
+  return rpc::FromGrpc(status);
+}
+
+std::string GrpcExecutorLink::ConnectAndServe(Lease& lease, bool* served) {
+  v1::ExecutorDescription description;
+  if (absl::Status status = Describe(&description); !status.ok()) return std::string(status.message());
+  std::optional<uint64_t> epoch = lease.Claim(description.lease_epoch());
+  if (!epoch.has_value()) {
+    return absl::StrCat("another scheduler owns it (lease epoch ", description.lease_epoch(), ")");
   }
   auto stream = std::make_shared<Stream>(events_);
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) return "shutting down";
+    if (stopping_) return "the scheduler stops";
     stream_ = stream;
   }
   v1::AttachRequest hello;
-  hello.mutable_hello()->set_lease_epoch(description.lease_epoch() + 1);
+  hello.mutable_hello()->set_lease_epoch(*epoch);
   hello.mutable_hello()->set_owner(owner_);
   hello.mutable_hello()->set_vocabulary_fingerprint(description.vocabulary_fingerprint());
+  auto stub = v1::Executor::NewStub(channel_);
   stream->Start(*stub, std::move(hello));
-  if (!stream->WaitFor(kWelcomeTimeout, /*or_welcomed=*/true)) stream->Cancel();
-  if (stream->welcomed()) {
-    served_ = true;
+  *served = stream->WaitForWelcome(kWelcomeTimeout);
+  if (*served) {
     log::Info("executor attached", {{"executor", address_},
-                                    {"epoch", description.lease_epoch() + 1},
+                                    {"epoch", *epoch},
                                     {"model", description.model_name()},
                                     {"pages", description.total_pages()},
                                     {"isa", description.instruction_set()}});
+  } else {
+    stream->Cancel();
   }
-  stream->WaitDone();
-  std::lock_guard lock(mutex_);
-  stream_.reset();
-  return stream->problem();
+  return stream->WaitForEnd();
 }
 
 }  // namespace tercet::scheduler

@@ -15,18 +15,20 @@
 #include <thread>
 
 #include "services/scheduler/executor_link.h"
+#include "services/scheduler/lease.h"
 #include "tercet/v1/executor.pb.h"
 
 namespace grpc {
 class Channel;
-}
+class ClientContext;
+}  // namespace grpc
 
 namespace tercet::scheduler {
 
 class GrpcExecutorLink {
  public:
   // Called on gRPC's or the link's thread, never two at a time for one link. `up` and `results` may refuse: the link is then
-  // dropped and tried again later.
+  // dropped and tried again later. The ExecutorLink given to `up` lives until the next `down` has returned.
   struct Events {
     std::function<absl::Status(uint64_t lease_epoch, const v1::ExecutorDescription&, ExecutorLink*)> up;
     std::function<absl::Status(const v1::StepResults&)> results;
@@ -42,8 +44,9 @@ class GrpcExecutorLink {
   class Stream;
 
   void Run();
-  // One connection from beginning to end; returns why it ended.
-  std::string ConnectAndServe();
+  // One connection from beginning to end; returns why it ended. `served` is set once the executor was ours.
+  std::string ConnectAndServe(Lease& lease, bool* served);
+  absl::Status Describe(v1::ExecutorDescription* description);
   bool WaitMs(double ms);  // false when stopping
 
   const std::string address_;
@@ -54,7 +57,7 @@ class GrpcExecutorLink {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  bool served_ = false;  // the last connection got as far as being admitted
+  grpc::ClientContext* describing_ = nullptr;  // the call under way, for the destructor to cancel
   std::shared_ptr<Stream> stream_;
   std::thread thread_;
 };

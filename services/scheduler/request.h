@@ -26,7 +26,10 @@ class RequestSink {
 
 using RequestId = uint64_t;
 
-enum class RequestState { kQueued, kRunning };
+enum class RequestState {
+  kQueued,   // waits for an executor: never opened, preempted, or its executor was lost
+  kRunning,  // open on an executor
+};
 
 struct Request {
   RequestId id = 0;
@@ -48,7 +51,8 @@ struct Request {
   uint64_t handle = 0;
   uint32_t computed_tokens = 0;
   uint32_t page_limit = 0;
-  bool in_plan = false;  // has a row in the executor's present plan
+  // Executors lost in a row while they ran it, without a token in between.
+  uint32_t losses = 0;
 
   bool started = false;  // Started was sent
   uint32_t cached_tokens = 0;
@@ -57,7 +61,7 @@ struct Request {
   double last_token_ms = 0;
 
   uint32_t prompt_length() const { return static_cast<uint32_t>(spec.prompt_token_ids_size()); }
-  // Ids that a new owner of this sequence has to compute before the next token: prompt and all generated ones.
+  // Ids that must be computed, and have room in KV memory, before the next token can be chosen: prompt and all generated ones.
   uint32_t known_tokens() const { return prompt_length() + static_cast<uint32_t>(generated.size()); }
   bool prefilling() const { return computed_tokens + 1 < known_tokens() || computed_tokens == 0; }
 };

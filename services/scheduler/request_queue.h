@@ -1,7 +1,7 @@
-// Requests that wait for an executor: bounded in number and in tokens, highest priority first, then in order of arrival.
+// Requests that wait for an executor: highest priority first, then in order of arrival.
 //
 // A request that comes back (preempted, or its executor was lost) keeps its arrival, so it is ahead of those that came
-// later, and is never refused. Not thread-safe.
+// later. Bounds are Admission's matter. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,6 @@ namespace tercet::scheduler {
 
 class RequestQueue {
  public:
-  RequestQueue(size_t max_requests, uint64_t max_tokens) : max_requests_(max_requests), max_tokens_(max_tokens) {}
-
-  bool HasRoomFor(const Request& request) const {
-    return queue_.size() < max_requests_ && (queue_.empty() || tokens_ + request.known_tokens() <= max_tokens_);
-  }
-
   void Push(Request* request) {
     queue_.emplace(KeyOf(*request), request);
     tokens_ += request->known_tokens();
@@ -34,7 +28,7 @@ class RequestQueue {
   // Tokens to prefill, of all that wait.
   uint64_t tokens() const { return tokens_; }
 
-  // In the order in which they are to run.
+  // In the order in which they are to run. Removing one leaves the iterators to others valid.
   auto begin() const { return queue_.begin(); }
   auto end() const { return queue_.end(); }
 
@@ -42,8 +36,6 @@ class RequestQueue {
   using Key = std::pair<int32_t, uint64_t>;  // -priority, arrival
   static Key KeyOf(const Request& request) { return {-request.spec.priority(), request.arrival}; }
 
-  size_t max_requests_;
-  uint64_t max_tokens_;
   uint64_t tokens_ = 0;
   std::map<Key, Request*> queue_;
 };

@@ -4,122 +4,97 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
+
+#include "services/scheduler/delivery.h"
 
 namespace tercet::scheduler {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-const char* ReasonName(v1::FinishReason reason) {
-  switch (reason) {
-    case v1::FINISH_REASON_STOP: return "stop";
-    case v1::FINISH_REASON_LENGTH: return "length";
-    case v1::FINISH_REASON_CONTEXT: return "context";
-    case v1::FINISH_REASON_DEADLINE: return "deadline";
-    default: return "error";
-  }
-}
+constexpr double kRetryMs = 1000;
+// A request whose executors break off so many times in a row is taken for the cause.
+constexpr uint32_t kMostLosses = 8;
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock, SchedulerMetrics* metrics)
+Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock, SchedulerMetrics& metrics)
     : options_(options),
       clock_(clock),
       metrics_(metrics),
       without_executor_since_ms_(clock.NowMs()),
-      queue_(options.max_queued_requests, options.max_queued_tokens) {}
+      admission_(options.max_queued_requests, options.max_queued_tokens),
+      router_(options.batch.prefill_chunk_idle) {}
 
 Scheduler::~Scheduler() = default;
 
 // ---- Requests
 
 absl::StatusOr<RequestId> Scheduler::Submit(v1::GenerateRequest spec, RequestSink* sink, double* retry_after_ms) {
-  auto reject = [&](const char* reason, absl::Status status) {
-    if (metrics_ != nullptr) metrics_->Rejected(reason).Increment();
+  auto reject = [&](const char* reason, absl::Status status, double retry_ms = 0) {
+    metrics_.Rejected(reason).Increment();
+    *retry_after_ms = retry_ms;
     return status;
   };
-  *retry_after_ms = 0;
   if (draining_) {
-    *retry_after_ms = 1000;
-    return reject("unavailable", absl::UnavailableError("the scheduler is shutting down and takes no new requests"));
+    return reject("unavailable", absl::UnavailableError("the scheduler is shutting down and takes no new requests"), kRetryMs);
   }
   if (limits_.context_length == 0) {
-    *retry_after_ms = 1000;
-    return reject("unavailable", absl::UnavailableError("no executor has been reached yet"));
+    return reject("unavailable", absl::UnavailableError("no executor has been reached yet"), kRetryMs);
   }
   if (absl::Status valid = ValidateRequest(spec, limits_); !valid.ok()) return reject("invalid", valid);
 
-  auto request = std::make_unique<Request>();
-  request->id = next_id_++;
-  request->arrival = request->id;
-  request->sink = sink;
-  request->received_ms = clock_.NowMs();
-  double budget = spec.deadline_ms() == 0 ? options_.max_deadline_ms
-                                          : std::min<double>(spec.deadline_ms(), options_.max_deadline_ms);
-  request->deadline_ms = request->received_ms + budget;
-  request->generated.assign(spec.resume_token_ids().begin(), spec.resume_token_ids().end());
-  request->spec = std::move(spec);
-  if (!queue_.HasRoomFor(*request)) {
-    *retry_after_ms = std::max(100.0, PredictedWaitMs());
-    return reject("queue_full", absl::ResourceExhaustedError(absl::StrCat(
-                                    "the queue is full (", queue_.size(), " requests, ", queue_.tokens(), " tokens wait)")));
+  auto owned = std::make_unique<Request>();
+  Request& request = *owned;
+  request.id = next_id_++;
+  request.arrival = request.id;
+  request.sink = sink;
+  request.received_ms = clock_.NowMs();
+  double most_ms = options_.max_deadline_ms;
+  request.deadline_ms = request.received_ms + (spec.deadline_ms() == 0 ? most_ms : std::min<double>(spec.deadline_ms(), most_ms));
+  request.generated.assign(spec.resume_token_ids().begin(), spec.resume_token_ids().end());
+  request.spec = std::move(spec);
+  if (absl::Status room = admission_.Check(request, queue_); !room.ok()) {
+    return reject("queue_full", room, admission_.PredictedWaitMs(queue_.size()));
   }
-  RequestId id = request->id;
-  if (metrics_ != nullptr) metrics_->admitted.Increment();
-  queue_.Push(request.get());
-  requests_.emplace(id, std::move(request));
-  Assign();
-  SendPlans();
+  RequestId id = request.id;
+  metrics_.admitted.Increment();
+  queue_.Push(&request);
+  requests_.emplace(id, std::move(owned));
+  Advance();
   return id;
 }
 
 void Scheduler::Cancel(RequestId id) {
   auto found = requests_.find(id);
   if (found == requests_.end()) return;
-  Request& request = *found->second;
-  if (request.state == RequestState::kRunning) {
-    Close(request, /*tell_executor=*/true);
-  } else {
-    queue_.Remove(&request);
-  }
+  Detach(*found->second);
   requests_.erase(found);
-  if (metrics_ != nullptr) metrics_->Finished("cancelled").Increment();
-  Assign();
-  SendPlans();
+  metrics_.Finished("cancelled").Increment();
+  Advance();
 }
 
-void Scheduler::FinishOk(Request& request, v1::FinishReason reason) {
-  double now = clock_.NowMs();
-  v1::GenerateEvent event;
-  v1::Finished* finished = event.mutable_finished();
-  finished->set_reason(reason);
-  v1::Usage* usage = finished->mutable_usage();
-  usage->set_prompt_tokens(request.prompt_length());
-  usage->set_cached_tokens(request.cached_tokens);
-  usage->set_generated_tokens(static_cast<uint32_t>(request.generated.size()));
-  v1::GenerateTiming* timing = finished->mutable_timing();
-  timing->set_queue_ms((request.started ? request.started_ms : now) - request.received_ms);
-  if (request.started) {
-    double prefilled = request.first_token_ms > 0 ? request.first_token_ms : now;
-    timing->set_prefill_ms(prefilled - request.started_ms);
-    if (request.first_token_ms > 0) timing->set_decode_ms(request.last_token_ms - request.first_token_ms);
+void Scheduler::Detach(Request& request) {
+  switch (request.state) {
+    case RequestState::kQueued:
+      queue_.Remove(&request);
+      return;
+    case RequestState::kRunning:
+      Close(request, /*tell_executor=*/true);
+      return;
   }
-  request.sink->OnEvent(std::move(event));
-  if (metrics_ != nullptr) {
-    metrics_->Finished(ReasonName(reason)).Increment();
-    metrics_->request_seconds.Observe((now - request.received_ms) / 1000);
-    if (request.generated.size() > 1 && request.last_token_ms > request.first_token_ms) {
-      metrics_->inter_token_seconds.Observe((request.last_token_ms - request.first_token_ms) / 1000 /
-                                            static_cast<double>(request.generated.size() - 1));
-    }
-  }
-  request.sink->OnEnd(absl::OkStatus(), 0);
+}
+
+void Scheduler::Finish(Request& request, v1::FinishReason reason) {
+  Detach(request);
+  DeliverFinished(request, reason, clock_.NowMs(), metrics_);
   requests_.erase(request.id);
 }
 
-void Scheduler::Finish(Request& request, const absl::Status& status, double retry_after_ms) {
-  if (metrics_ != nullptr) metrics_->Finished("error").Increment();
-  request.sink->OnEnd(status, retry_after_ms);
+void Scheduler::Fail(Request& request, const absl::Status& status, double retry_after_ms) {
+  Detach(request);
+  DeliverError(request, status, retry_after_ms, metrics_);
   requests_.erase(request.id);
 }
 
@@ -136,20 +111,40 @@ uint32_t Scheduler::AddExecutor(const std::string& address) {
 absl::Status Scheduler::ExecutorUp(uint32_t index, uint64_t lease_epoch, const v1::ExecutorDescription& description,
                                    ExecutorLink* link) {
   Executor& executor = *executors_[index];
+  auto refuse = [&](absl::Status status) {
+    executor.problem = std::string(status.message());
+    return status;
+  };
   if (description.total_pages() == 0 || description.page_tokens() == 0 || description.max_rows() == 0 ||
       description.max_sequences() == 0 || description.context_length() == 0 || description.vocabulary_size() == 0) {
-    executor.problem = "its description is incomplete";
-    return absl::InvalidArgumentError(executor.problem);
+    return refuse(absl::InvalidArgumentError("its description is incomplete"));
   }
-  for (const auto& other : executors_) {
-    if (other->admitted && other->index != index &&
-        (other->description.model_hash() != description.model_hash() ||
-         other->description.vocabulary_fingerprint() != description.vocabulary_fingerprint())) {
-      executor.problem = absl::StrCat("it serves another model (", description.model_name(), ") than ", other->address);
-      return absl::FailedPreconditionError(executor.problem);
+  bool same_model = description.model_hash() == limits_.model_hash &&
+                    description.vocabulary_fingerprint() == limits_.vocabulary_fingerprint &&
+                    description.context_length() == limits_.context_length;
+  if (!same_model) {
+    // One fleet, one model and one context: else a request's answer would depend on where it runs.
+    for (const auto& other : executors_) {
+      if (other->membership == Membership::kAway || other.get() == &executor) continue;
+      return refuse(absl::FailedPreconditionError(absl::StrCat(
+          "it serves another model or context length (", description.model_name(), ", ", description.context_length(),
+          " tokens) than ", other->address, " (", limits_.model_name, ", ", limits_.context_length, " tokens)")));
     }
+    // What waits was made for the former model: its ids mean something else to this one.
+    std::vector<Request*> former;
+    for (const auto& [id, request] : requests_) former.push_back(request.get());
+    for (Request* request : former) {
+      Fail(*request, absl::FailedPreconditionError(absl::StrCat("the executors now serve ", description.model_name(),
+                                                                " instead of ", limits_.model_name)));
+    }
+    for (const auto& each : executors_) each->description.Clear();
+    limits_.model_name = description.model_name();
+    limits_.model_hash = description.model_hash();
+    limits_.vocabulary_fingerprint = description.vocabulary_fingerprint();
+    limits_.vocabulary_size = description.vocabulary_size();
+    limits_.context_length = description.context_length();
   }
-  executor.admitted = true;
+  executor.membership = Membership::kAdmitted;
   executor.problem.clear();
   executor.link = link;
   executor.lease_epoch = lease_epoch;
@@ -161,56 +156,59 @@ absl::Status Scheduler::ExecutorUp(uint32_t index, uint64_t lease_epoch, const v
   executor.steps_left = 0;
   executor.plan_due = false;
   executor.draft.Clear();
-
-  limits_.vocabulary_fingerprint = description.vocabulary_fingerprint();
-  limits_.vocabulary_size = description.vocabulary_size();
-  limits_.context_length = description.context_length();
-  limits_.largest_pool = 0;
-  for (const auto& each : executors_) {
-    if (!each->admitted) continue;
-    limits_.largest_pool =
-        std::max(limits_.largest_pool, each->description.total_pages() * each->description.page_tokens());
-  }
-  UpdateGauges();
-  Assign();
-  SendPlans();
+  UpdateLimits();
+  Advance();
   return absl::OkStatus();
 }
 
 void Scheduler::ExecutorDown(uint32_t index, const std::string& problem) {
   Executor& executor = *executors_[index];
-  executor.problem = problem;
-  if (!executor.admitted) return;
-  executor.admitted = false;
+  if (executor.membership == Membership::kAway) {
+    executor.problem = problem;
+    return;
+  }
+  if (executor.membership == Membership::kAdmitted) executor.problem = problem;
+  executor.membership = Membership::kAway;
   executor.link = nullptr;
-  prefixes_.Purge(index);
+  router_.Forget(index);
   std::vector<Request*> lost;
   for (const auto& [handle, request] : executor.sequences) lost.push_back(request);
   for (Request* request : lost) {
     Close(*request, /*tell_executor=*/false);
     Requeue(*request);
-    if (metrics_ != nullptr) metrics_->resumed.Increment();
+    metrics_.resumed.Increment();
+    if (++request->losses > kMostLosses) {
+      Fail(*request, absl::InternalError(absl::StrCat("executors broke off ", request->losses,
+                                                      " times in a row while they ran this request; the last time: ",
+                                                      problem)));
+    }
   }
   if (!HasExecutor()) without_executor_since_ms_ = clock_.NowMs();
-  UpdateGauges();
-  Assign();
-  SendPlans();
+  Advance();
+}
+
+void Scheduler::UpdateLimits() {
+  limits_.largest_pool = 0;
+  for (const auto& executor : executors_) limits_.largest_pool = std::max(limits_.largest_pool, executor->pool_tokens());
 }
 
 bool Scheduler::HasExecutor() const {
-  return std::any_of(executors_.begin(), executors_.end(), [](const auto& each) { return each->admitted; });
+  return std::any_of(executors_.begin(), executors_.end(),
+                     [](const auto& each) { return each->membership == Membership::kAdmitted; });
 }
 
 absl::Status Scheduler::ExecutorResults(uint32_t index, const v1::StepResults& results) {
   Executor& executor = *executors_[index];
-  if (!executor.admitted || results.lease_epoch() != executor.lease_epoch) return absl::OkStatus();  // late
+  if (executor.membership == Membership::kAway || results.lease_epoch() != executor.lease_epoch) {
+    return absl::OkStatus();  // late
+  }
   executor.free_pages = results.free_pages();
   executor.cached_pages = results.cached_pages();
   for (const v1::StepStatistics& step : results.steps()) {
     executor.cost.Observe(step.rows(), (step.forward_us() + step.sample_us()) / 1000.0);
   }
   for (const v1::RowResult& row : results.rows()) {
-    if (absl::Status status = ApplyRow(executor, row); !status.ok()) return status;
+    if (absl::Status status = ApplyRow(executor, results, row); !status.ok()) return status;
   }
   if (results.plan_id() == executor.plan_id) {
     uint32_t taken = static_cast<uint32_t>(results.steps_size());
@@ -219,150 +217,94 @@ absl::Status Scheduler::ExecutorResults(uint32_t index, const v1::StepResults& r
     // Renewed at half, a grant outlives the round trip; a plan is a few hundred bytes.
     if (!executor.sequences.empty() && executor.steps_left <= options_.batch.free_steps / 2) executor.plan_due = true;
   }
-  Assign();
-  SendPlans();
-  UpdateGauges();
+  Advance();
   return absl::OkStatus();
 }
 
-absl::Status Scheduler::ApplyRow(Executor& executor, const v1::RowResult& row) {
+absl::Status Scheduler::ApplyRow(Executor& executor, const v1::StepResults& results, const v1::RowResult& row) {
   auto found = executor.sequences.find(row.handle());
   if (found == executor.sequences.end()) return absl::OkStatus();  // closed meanwhile
   Request& request = *found->second;
-  double now = clock_.NowMs();
-
-  if (!request.started) {
-    request.started = true;
-    request.started_ms = now;
-    request.cached_tokens = std::min(row.cached_tokens(), request.prompt_length());
-    v1::GenerateEvent event;
-    event.mutable_started()->set_executor(executor.address);
-    event.mutable_started()->set_cached_tokens(request.cached_tokens);
-    event.mutable_started()->set_queue_ms(now - request.received_ms);
-    request.sink->OnEvent(std::move(event));
-    if (metrics_ != nullptr) {
-      metrics_->queue_seconds.Observe((now - request.received_ms) / 1000);
-      metrics_->prompt_tokens.Increment(request.prompt_length());
-      metrics_->cached_tokens.Increment(request.cached_tokens);
-    }
+  if (row.error_code() == static_cast<int32_t>(absl::StatusCode::kUnavailable)) {
+    // It shuts down: it finishes what it has and lets this one go elsewhere.
+    Close(request, /*tell_executor=*/false);
+    Requeue(request);
+    executor.membership = Membership::kLeaving;
+    executor.problem = row.error_message();
+    if (!HasExecutor()) without_executor_since_ms_ = clock_.NowMs();
+    return absl::OkStatus();
   }
-  bool was_prefilling = request.prefilling();
-  request.computed_tokens = std::max(request.computed_tokens, row.computed_tokens());
-
-  if (row.prompt_logprobs_size() > 0) {
-    uint32_t first = row.prompt_first_index();
-    if (first > request.next_prompt_logprob) {
-      return absl::InternalError(absl::StrCat("prompt log-probabilities jump from ", request.next_prompt_logprob, " to ", first));
-    }
-    uint32_t skip = std::min<uint32_t>(request.next_prompt_logprob - first, row.prompt_logprobs_size());
-    if (skip < static_cast<uint32_t>(row.prompt_logprobs_size())) {
-      v1::GenerateEvent event;
-      event.mutable_prompt_logprobs()->set_first_index(first + skip);
-      for (int i = static_cast<int>(skip); i < row.prompt_logprobs_size(); ++i) {
-        *event.mutable_prompt_logprobs()->add_logprobs() = row.prompt_logprobs(i);
-      }
-      request.next_prompt_logprob = first + row.prompt_logprobs_size();
-      request.sink->OnEvent(std::move(event));
-    }
-  }
-
-  if (row.token_ids_size() > 0) {
-    if (row.first_index() != request.generated.size()) {
-      return absl::InternalError(absl::StrCat("tokens begin at index ", row.first_index(), ", but ",
-                                              request.generated.size(), " are known"));
-    }
-    bool first_token = request.first_token_ms == 0;
-    v1::GenerateEvent event;
-    v1::Tokens* tokens = event.mutable_tokens();
-    tokens->set_first_index(row.first_index());
-    *tokens->mutable_token_ids() = row.token_ids();
-    *tokens->mutable_logprobs() = row.logprobs();
-    request.generated.insert(request.generated.end(), row.token_ids().begin(), row.token_ids().end());
-    if (first_token) request.first_token_ms = now;
-    request.last_token_ms = now;
-    request.sink->OnEvent(std::move(event));
-    if (metrics_ != nullptr) {
-      metrics_->generated_tokens.Increment(row.token_ids_size());
-      if (first_token) metrics_->first_token_seconds.Observe((now - request.received_ms) / 1000);
-    }
-  }
-
   if (row.error_code() != 0) {
     Close(request, /*tell_executor=*/false);
-    Finish(request, absl::Status(static_cast<absl::StatusCode>(row.error_code()), row.error_message()));
-  } else if (row.finish_reason() != v1::FINISH_REASON_UNSPECIFIED) {
-    Close(request, /*tell_executor=*/false);
-    FinishOk(request, row.finish_reason());
-  } else if (row.out_of_pages() || (was_prefilling && !request.prefilling())) {
-    // It needs a higher limit, or its prefill chunk is free for the next prompt.
-    executor.plan_due = true;
+    DeliverError(request, absl::Status(static_cast<absl::StatusCode>(row.error_code()), row.error_message()), 0, metrics_);
+    requests_.erase(request.id);
+    return absl::OkStatus();
   }
+  bool was_prefilling = request.prefilling();
+  if (absl::Status status = DeliverRow(request, row, executor.address, clock_.NowMs(), metrics_); !status.ok()) {
+    return status;
+  }
+  if (row.finish_reason() != v1::FINISH_REASON_UNSPECIFIED) {
+    Close(request, /*tell_executor=*/false);
+    admission_.OnEnd(clock_.NowMs(), queue_.size());
+    DeliverFinished(request, row.finish_reason(), clock_.NowMs(), metrics_);
+    requests_.erase(request.id);
+    return absl::OkStatus();
+  }
+  if (row.out_of_pages() && results.plan_id() == executor.plan_id && row.pages() < request.page_limit) {
+    return absl::InternalError(absl::StrCat("no page is left for a sequence that holds ", row.pages(), " of the ",
+                                            request.page_limit, " pages promised to it"));
+  }
+  // It needs a higher limit, or its prefill chunk is free for the next prompt.
+  if (row.out_of_pages() || (was_prefilling && !request.prefilling())) executor.plan_due = true;
   return absl::OkStatus();
 }
 
-// ---- Placement
+// ---- Placement and plans
 
-double Scheduler::PredictedWaitMs() const {
-  double best = kNever;
-  for (const auto& executor : executors_) {
-    if (!executor->admitted) continue;
-    best = std::min(best, executor->cost.PrefillMs(queue_.tokens() + executor->PendingPrefill(),
-                                                   options_.batch.prefill_chunk_idle));
-  }
-  return best == kNever ? 1000 : best;
-}
-
-Executor* Scheduler::Choose(const Request& request) {
-  Executor* best = nullptr;
-  double best_ms = kNever;
-  std::vector<uint64_t> chain;
-  for (const auto& executor : executors_) {
-    if (!executor->admitted || executor->sequences.size() >= executor->description.max_sequences()) continue;
-    uint32_t page_tokens = executor->description.page_tokens();
-    uint64_t tokens = request.known_tokens();
-    if (tokens + 1 > uint64_t{executor->description.total_pages()} * page_tokens &&
-        request.spec.stop().max_new_tokens() > 0) {
-      continue;
-    }
-    if (executor->budget.left() < executor->budget.PagesFor(tokens + 1) && !executor->sequences.empty()) continue;
-    if (executors_.size() > 1 && chain.empty()) {
-      chain = PrefixMap::Chain(request.spec.cache_salt(), request.spec.prompt_token_ids().data(), request.prompt_length(),
-                               page_tokens);
-    }
-    uint64_t cached = std::min<uint64_t>(prefixes_.Match(chain, executor->index) * page_tokens, tokens - 1);
-    double wait = executor->cost.PrefillMs(executor->PendingPrefill() + tokens - cached, options_.batch.prefill_chunk_idle);
-    // Before any step was measured, fewer open sequences and more cached tokens decide.
-    wait += 1e-3 * static_cast<double>(executor->sequences.size()) + 1e-6 * static_cast<double>(tokens - cached);
-    if (wait < best_ms) {
-      best_ms = wait;
-      best = executor.get();
-    }
-  }
-  if (best != nullptr && !chain.empty()) prefixes_.Insert(chain, best->index);
-  return best;
+// Everything that an event may have made possible.
+void Scheduler::Advance() {
+  do {
+    Assign();
+  } while (SendPlans());
+  UpdateGauges();
 }
 
 void Scheduler::Assign() {
-  // In order, and none overtakes one that does not fit yet: a large request must not starve behind small ones.
-  while (!queue_.empty()) {
-    Request& request = *queue_.begin()->second;
-    Executor* executor = Choose(request);
-    if (executor == nullptr || !Open(request, *executor)) return;
+  if (queue_.empty() || !HasExecutor()) return;
+  for (auto next = queue_.begin(); next != queue_.end();) {
+    Request& request = *(next++)->second;
+    if (request.known_tokens() > limits_.largest_pool) {
+      // It has grown to all the memory there is, or the executor that could hold it came back smaller.
+      if (request.generated.empty()) {
+        Fail(request, absl::InvalidArgumentError(absl::StrCat("the prompt has ", request.known_tokens(),
+                                                              " tokens, but the KV memory of an executor holds ",
+                                                              limits_.largest_pool)));
+      } else {
+        Finish(request, v1::FINISH_REASON_CONTEXT);
+      }
+      continue;
+    }
+    if (Executor* executor = router_.Choose(executors_, request)) {
+      Open(request, *executor);
+      continue;
+    }
+    // None overtakes one that will fit once others end: a large request must not starve behind small ones. But one that waits
+    // for an executor to come back holds nobody up.
+    bool fits_later = std::any_of(executors_.begin(), executors_.end(),
+                                  [&](const auto& each) { return Router::CouldHold(*each, request); });
+    if (fits_later) return;
   }
 }
 
-bool Scheduler::Open(Request& request, Executor& executor) {
-  uint32_t needed = executor.budget.PagesFor(
-      std::min<uint64_t>(request.known_tokens() + 1, uint64_t{executor.budget.total()} * executor.description.page_tokens()));
-  uint32_t limit = executor.budget.Raise(0, needed, needed);
-  if (limit == 0) return false;
+void Scheduler::Open(Request& request, Executor& executor) {
   queue_.Remove(&request);
   request.state = RequestState::kRunning;
   request.executor = executor.index;
   request.handle = executor.next_handle++;
   request.computed_tokens = 0;
-  request.page_limit = limit;
-  request.in_plan = false;
+  uint32_t pages = executor.budget.PagesFor(request.known_tokens());
+  request.page_limit = executor.budget.Raise(0, pages, pages);
   executor.sequences.emplace(request.handle, &request);
 
   v1::OpenSequence* open = executor.draft.add_open();
@@ -375,9 +317,9 @@ bool Scheduler::Open(Request& request, Executor& executor) {
   *open->mutable_logprobs() = request.spec.logprobs();
   open->set_cache_salt(request.spec.cache_salt());
   executor.plan_due = true;
-  return true;
 }
 
+// Takes the sequence off its executor; the caller says what becomes of it.
 void Scheduler::Close(Request& request, bool tell_executor) {
   Executor& executor = *executors_[request.executor];
   executor.sequences.erase(request.handle);
@@ -400,31 +342,33 @@ void Scheduler::Requeue(Request& request) {
   queue_.Push(&request);
 }
 
-// Some sequence has no page for its next token: the youngest gives way, and goes on when pages are back.
-void Scheduler::MakeRoom(Executor& executor) {
-  std::vector<Request*> open;
-  for (const auto& [handle, request] : executor.sequences) open.push_back(request);
-  auto youngest = std::max_element(open.begin(), open.end(), [](const Request* a, const Request* b) {
-    if (a->spec.priority() != b->spec.priority()) return a->spec.priority() > b->spec.priority();
-    return a->arrival < b->arrival;
-  });
-  Request& victim = **youngest;
-  if (open.size() == 1) {
-    // Alone and still short of pages: the pool is full of this one sequence.
-    Close(victim, /*tell_executor=*/true);
-    FinishOk(victim, v1::FINISH_REASON_CONTEXT);
-    return;
+// `request` has no page to compute its next token. One that needs more than the whole pool leaves it (true: it can go on elsewhere,
+// or ends); otherwise the youngest gives way, and goes on when pages are back.
+bool Scheduler::MakeRoom(Executor& executor, Request& request) {
+  if (request.known_tokens() > executor.pool_tokens()) {
+    Close(request, /*tell_executor=*/true);
+    Requeue(request);
+    return true;
   }
-  Close(victim, /*tell_executor=*/true);
-  Requeue(victim);
-  if (metrics_ != nullptr) metrics_->preempted.Increment();
+  Request* youngest = &request;
+  for (const auto& [handle, other] : executor.sequences) {
+    bool later = other->spec.priority() != youngest->spec.priority() ? other->spec.priority() < youngest->spec.priority()
+                                                                      : other->arrival > youngest->arrival;
+    if (later) youngest = other;
+  }
+  Close(*youngest, /*tell_executor=*/true);
+  Requeue(*youngest);
+  metrics_.preempted.Increment();
+  return false;
 }
 
-void Scheduler::SendPlans() {
+// Sends what is due. True: a sequence outgrew its executor and is to be assigned anew.
+bool Scheduler::SendPlans() {
+  bool outgrown = false;
   for (const auto& each : executors_) {
     Executor& executor = *each;
-    if (!executor.admitted || !executor.plan_due) continue;
-    while (!FillPlan(executor, options_.batch)) MakeRoom(executor);
+    if (executor.membership == Membership::kAway || !executor.plan_due) continue;
+    while (Request* starving = FillPlan(executor, options_.batch)) outgrown |= MakeRoom(executor, *starving);
     executor.plan_due = false;
     executor.draft.set_plan_id(++executor.plan_id);
     executor.steps_left = executor.draft.rows_size() == 0 ? 0 : executor.draft.free_steps() + 1;
@@ -432,15 +376,17 @@ void Scheduler::SendPlans() {
     plan.Swap(&executor.draft);
     executor.link->Send(std::move(plan));
   }
+  return outgrown;
 }
 
 // ---- Time
 
 double Scheduler::NextTimerMs() const {
   double next = kNever;
+  bool alone = !HasExecutor();
   for (const auto& [id, request] : requests_) {
     next = std::min(next, request->deadline_ms);
-    if (!request->started && !HasExecutor()) {
+    if (alone && !request->started && request->state == RequestState::kQueued) {
       next = std::min(next, std::max(request->received_ms, without_executor_since_ms_) + options_.no_executor_ms);
     }
   }
@@ -454,28 +400,22 @@ void Scheduler::Tick() {
   for (const auto& [id, request] : requests_) {
     if (request->deadline_ms <= now) {
       expired.push_back(request.get());
-    } else if (alone && !request->started &&
+    } else if (alone && !request->started && request->state == RequestState::kQueued &&
                std::max(request->received_ms, without_executor_since_ms_) + options_.no_executor_ms <= now) {
       stranded.push_back(request.get());
     }
   }
   for (Request* request : expired) {
-    if (request->state == RequestState::kRunning) {
-      Close(*request, /*tell_executor=*/true);
+    bool begun = request->state == RequestState::kRunning || request->started || !request->generated.empty();
+    if (begun) {
+      Finish(*request, v1::FINISH_REASON_DEADLINE);
     } else {
-      queue_.Remove(request);
+      Fail(*request, absl::UnavailableError("no executor could begin this request within its deadline"),
+           alone ? kRetryMs : admission_.PredictedWaitMs(queue_.size()));
     }
-    FinishOk(*request, v1::FINISH_REASON_DEADLINE);
   }
-  for (Request* request : stranded) {
-    queue_.Remove(request);
-    Finish(*request, absl::UnavailableError("no executor is reachable"), 1000);
-  }
-  if (!expired.empty()) {
-    Assign();
-    SendPlans();
-  }
-  UpdateGauges();
+  for (Request* request : stranded) Fail(*request, absl::UnavailableError("no executor is reachable"), kRetryMs);
+  if (!expired.empty() || !stranded.empty()) Advance();
 }
 
 // ---- State
@@ -488,11 +428,11 @@ v1::SchedulerState Scheduler::Describe() const {
   for (const auto& executor : executors_) {
     v1::ExecutorState* out = state.add_executors();
     out->set_address(executor->address);
-    out->set_admitted(executor->admitted);
+    out->set_admitted(executor->membership == Membership::kAdmitted);
     out->set_problem(executor->problem);
-    if (!executor->admitted) continue;
-    out->set_lease_epoch(executor->lease_epoch);
     out->set_model_name(executor->description.model_name());
+    if (executor->membership == Membership::kAway) continue;
+    out->set_lease_epoch(executor->lease_epoch);
     out->set_running_sequences(static_cast<uint32_t>(executor->sequences.size()));
     out->set_total_pages(executor->description.total_pages());
     out->set_free_pages(executor->free_pages);
@@ -503,21 +443,20 @@ v1::SchedulerState Scheduler::Describe() const {
 }
 
 void Scheduler::UpdateGauges() {
-  if (metrics_ == nullptr) return;
   double admitted = 0, free = 0, cached = 0, total = 0;
   for (const auto& executor : executors_) {
-    if (!executor->admitted) continue;
-    admitted += 1;
+    if (executor->membership == Membership::kAway) continue;
+    if (executor->membership == Membership::kAdmitted) admitted += 1;
     free += executor->free_pages;
     cached += executor->cached_pages;
     total += executor->description.total_pages();
   }
-  metrics_->queued.Set(static_cast<double>(queue_.size()));
-  metrics_->running.Set(static_cast<double>(requests_.size() - queue_.size()));
-  metrics_->executors.Set(admitted);
-  metrics_->pages_free.Set(free);
-  metrics_->pages_cached.Set(cached);
-  metrics_->pages_total.Set(total);
+  metrics_.queued.Set(static_cast<double>(queue_.size()));
+  metrics_.running.Set(static_cast<double>(requests_.size() - queue_.size()));
+  metrics_.executors.Set(admitted);
+  metrics_.pages_free.Set(free);
+  metrics_.pages_cached.Set(cached);
+  metrics_.pages_total.Set(total);
 }
 
 }  // namespace tercet::scheduler

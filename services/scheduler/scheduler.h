@@ -8,19 +8,20 @@
 // lost its executor, or its pages to an older one, goes on elsewhere or later with the tokens it would have had.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "services/scheduler/admission.h"
 #include "services/scheduler/batcher.h"
 #include "services/scheduler/clock.h"
 #include "services/scheduler/executor.h"
-#include "services/scheduler/prefix_map.h"
 #include "services/scheduler/request.h"
 #include "services/scheduler/request_queue.h"
+#include "services/scheduler/router.h"
 #include "services/scheduler/scheduler_metrics.h"
 #include "services/scheduler/validation.h"
 
@@ -38,8 +39,8 @@ struct SchedulerOptions {
 
 class Scheduler {
  public:
-  // `clock` and `metrics` (which may be null) must outlive the scheduler.
-  Scheduler(const SchedulerOptions& options, const Clock& clock, SchedulerMetrics* metrics);
+  // `clock` and `metrics` must outlive the scheduler.
+  Scheduler(const SchedulerOptions& options, const Clock& clock, SchedulerMetrics& metrics);
   ~Scheduler();
 
   // Takes a request. On an error nothing was taken and the sink will not be called; `retry_after_ms` is then set for
@@ -51,7 +52,8 @@ class Scheduler {
 
   // Adds an executor by address; returns its index.
   uint32_t AddExecutor(const std::string& address);
-  // The executor took our lease. Refused when it serves another model than the others.
+  // The executor took our lease. Refused when it serves another model than the others; when it is the only one, requests
+  // for the former model end with FAILED_PRECONDITION. `link` lives until ExecutorDown has returned.
   absl::Status ExecutorUp(uint32_t index, uint64_t lease_epoch, const v1::ExecutorDescription& description,
                           ExecutorLink* link);
   // The link is gone (a sentence says why); requests go back to the queue.
@@ -66,36 +68,43 @@ class Scheduler {
 
   // From now on Submit answers UNAVAILABLE.
   void StartDraining() { draining_ = true; }
+  bool draining() const { return draining_; }
   size_t unfinished_requests() const { return requests_.size(); }
 
+  // Is an executor there that takes requests?
   bool HasExecutor() const;
   v1::SchedulerState Describe() const;
 
  private:
+  absl::Status ApplyRow(Executor& executor, const v1::StepResults& results, const v1::RowResult& row);
+  void UpdateLimits();
+  void UpdateGauges();
+
+  void Advance();
   void Assign();
-  Executor* Choose(const Request& request);
-  bool Open(Request& request, Executor& executor);
+  void Open(Request& request, Executor& executor);
   void Close(Request& request, bool tell_executor);
   void Requeue(Request& request);
-  void Finish(Request& request, const absl::Status& status, double retry_after_ms = 0);
-  void FinishOk(Request& request, v1::FinishReason reason);
-  absl::Status ApplyRow(Executor& executor, const v1::RowResult& row);
-  void MakeRoom(Executor& executor);
-  void SendPlans();
-  double PredictedWaitMs() const;
-  void UpdateGauges();
+  bool MakeRoom(Executor& executor, Request& request);
+  bool SendPlans();
+
+  // Both take the request off its executor or the queue, tell the client, and forget it.
+  void Finish(Request& request, v1::FinishReason reason);
+  void Fail(Request& request, const absl::Status& status, double retry_after_ms = 0);
+  void Detach(Request& request);
 
   SchedulerOptions options_;
   const Clock& clock_;
-  SchedulerMetrics* metrics_;
+  SchedulerMetrics& metrics_;
   bool draining_ = false;
-  double without_executor_since_ms_ = 0;
+  double without_executor_since_ms_;
   RequestId next_id_ = 1;
   ModelLimits limits_;
-  std::vector<std::unique_ptr<Executor>> executors_;
+  Executors executors_;
   absl::flat_hash_map<RequestId, std::unique_ptr<Request>> requests_;
   RequestQueue queue_;
-  PrefixMap prefixes_{1 << 18};
+  Admission admission_;
+  Router router_;
 };
 
 }  // namespace tercet::scheduler

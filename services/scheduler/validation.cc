@@ -1,5 +1,6 @@
 #include "services/scheduler/validation.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
 
@@ -37,9 +38,51 @@ absl::Status CheckSampling(const v1::SamplingParameters& sampling) {
   return absl::OkStatus();
 }
 
+// W3C trace context, version 00: 00-<32 hex digits>-<16>-<2>. Later versions may go on behind it.
+absl::Status CheckTraceparent(const std::string& text) {
+  if (text.empty()) return absl::OkStatus();
+  constexpr absl::string_view kShape = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+  bool right = text.size() >= kShape.size() && text.size() <= 256 &&
+               (text.size() == kShape.size() || text[kShape.size()] == '-');
+  for (size_t i = 0; right && i < kShape.size(); ++i) {
+    right = kShape[i] == 'x' ? absl::ascii_isxdigit(static_cast<unsigned char>(text[i])) : text[i] == '-';
+  }
+  if (!right) return Invalid("traceparent is not a W3C trace context (00-trace id-span id-flags)");
+  return absl::OkStatus();
+}
+
+absl::Status CheckLengths(const v1::GenerateRequest& request, const ModelLimits& limits) {
+  uint32_t most = request.stop().max_new_tokens();
+  uint32_t resumed = static_cast<uint32_t>(request.resume_token_ids_size());
+  if (most > limits.context_length) {
+    return Invalid("stop.max_new_tokens is ", most, "; it must be 0 to ", limits.context_length, " (the context length)");
+  }
+  if (resumed > most) {
+    return Invalid("resume_token_ids has ", resumed, " ids, more than stop.max_new_tokens (", most, ")");
+  }
+  uint64_t known = uint64_t{0} + request.prompt_token_ids_size() + resumed;
+  if (known > limits.context_length) {
+    return Invalid("the prompt has ", known, " tokens, but the context holds ", limits.context_length);
+  }
+  // A resumed sequence may have filled the context or the memory: it ends there, as it would have without the break.
+  if (resumed > 0) return absl::OkStatus();
+  if (most > 0 && known == limits.context_length) {
+    return Invalid("the prompt has ", known, " tokens and fills the context of ", limits.context_length,
+                   ", so that no token can be generated");
+  }
+  if (known > limits.largest_pool) {
+    return Invalid("the prompt has ", known, " tokens, but the KV memory of an executor holds ", limits.largest_pool);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateRequest(const v1::GenerateRequest& request, const ModelLimits& limits) {
+  if (request.vocabulary_fingerprint().size() != limits.vocabulary_fingerprint.size()) {
+    return Invalid("vocabulary_fingerprint has ", request.vocabulary_fingerprint().size(), " bytes; it must have ",
+                   limits.vocabulary_fingerprint.size());
+  }
   if (request.vocabulary_fingerprint() != limits.vocabulary_fingerprint) {
     return absl::FailedPreconditionError(
         absl::StrCat("the ids were made with vocabulary ", absl::BytesToHexString(request.vocabulary_fingerprint()),
@@ -75,22 +118,8 @@ absl::Status ValidateRequest(const v1::GenerateRequest& request, const ModelLimi
   if (request.fairness_key().size() > 256) {
     return Invalid("fairness_key has ", request.fairness_key().size(), " bytes; at most 256");
   }
-  uint64_t known = uint64_t{0} + request.prompt_token_ids_size() + request.resume_token_ids_size();
-  if (known > limits.context_length) {
-    return Invalid("the prompt has ", known, " tokens, but the context holds ", limits.context_length);
-  }
-  if (request.stop().max_new_tokens() > 0 && known + 1 > limits.context_length) {
-    return Invalid("the prompt has ", known, " tokens and fills the context of ", limits.context_length,
-                   ", so that no token can be generated");
-  }
-  if (known + (request.stop().max_new_tokens() > 0 ? 1 : 0) > limits.largest_pool) {
-    return Invalid("the prompt has ", known, " tokens, but the KV memory of an executor holds ", limits.largest_pool);
-  }
-  if (static_cast<uint32_t>(request.resume_token_ids_size()) > request.stop().max_new_tokens()) {
-    return Invalid("resume_token_ids has ", request.resume_token_ids_size(), " ids, more than stop.max_new_tokens (",
-                   request.stop().max_new_tokens(), ")");
-  }
-  return absl::OkStatus();
+  if (absl::Status status = CheckTraceparent(request.traceparent()); !status.ok()) return status;
+  return CheckLengths(request, limits);
 }
 
 }  // namespace tercet::scheduler

@@ -14,6 +14,11 @@ uint64_t Mix(uint64_t z) {
 constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 20 trailing zero bits: k * kLn2High is exact for |k| < 2^20
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
+// Standard exponential variate -log(1 - u), where u = (top 52 bits + 1/2) / 2^52 lies in (0, 1); 1 - u is exact.
+double Exponential52(uint64_t bits) {
+  return -NaturalLog(1 - (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52);
+}
+
 }  // namespace
 
 double NaturalLog(double x) {
@@ -45,11 +50,14 @@ double Exponential(double x) {
   return std::ldexp(sum, static_cast<int>(k));
 }
 
-Noise::Noise(uint64_t seed, uint64_t position) : key_(Mix(Mix(seed + kWeyl) ^ (position * 0xd6e8feb86659fd93u + 1))) {}
+Noise::Noise(uint64_t seed, uint64_t position)
+    : token_key_(Mix(Mix(seed + kWeyl) ^ (position * 0xd6e8feb86659fd93u + 1))), block_key_(Mix(token_key_ + kWeyl)) {}
 
-double Noise::Gumbel(uint64_t bits) {
-  const double v = (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
-  return -NaturalLog(-NaturalLog(1 - v));
+double Noise::Gumbel(uint32_t token) const {
+  const uint64_t block_bits = BlockBits(token / kBlock);
+  double exponential = Exponential52(block_bits) / kBlock;
+  if (token % kBlock != block_bits % kBlock) exponential += Exponential52(Bits(token_key_, token));
+  return -NaturalLog(exponential);
 }
 
 }  // namespace tercet::executor

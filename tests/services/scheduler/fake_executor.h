@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "services/scheduler/executor_link.h"
@@ -53,7 +54,13 @@ class FakeExecutor : public ExecutorLink {
     results->Clear();
     results->set_lease_epoch(epoch);
     results->set_plan_id(plan.plan_id());
-    if (steps_left == 0) return false;
+    for (uint64_t handle : std::exchange(refused, {})) {
+      v1::RowResult* row = results->add_rows();
+      row->set_handle(handle);
+      row->set_error_code(14);  // UNAVAILABLE
+      row->set_error_message("this executor is draining");
+    }
+    if (steps_left == 0) return results->rows_size() > 0;
     --steps_left;
     v1::StepStatistics* statistics = results->add_steps();
     statistics->set_forward_us(1000);
@@ -77,6 +84,8 @@ class FakeExecutor : public ExecutorLink {
   std::deque<v1::Plan> plans;
   uint32_t largest_use = 0;
   uint64_t prefilled = 0;
+  uint32_t largest_rows = 0;  // entries of one plan
+  bool draining = false;      // refuses new sequences, finishes those it has
 
  private:
   struct Sequence {
@@ -92,12 +101,17 @@ class FakeExecutor : public ExecutorLink {
   void Apply(const v1::Plan& next) {
     for (uint64_t handle : next.close()) sequences.erase(handle);
     for (const v1::OpenSequence& open : next.open()) {
+      if (draining) {
+        refused.push_back(open.handle());
+        continue;
+      }
       Sequence& sequence = sequences[open.handle()];
       sequence.ids.assign(open.token_ids().begin(), open.token_ids().end());
       sequence.prompt = open.prompt_length();
       sequence.max_new = open.stop().max_new_tokens();
     }
     plan = next;
+    largest_rows = std::max(largest_rows, static_cast<uint32_t>(next.rows_size()));
     steps_left = next.rows_size() == 0 ? 0 : next.free_steps() + 1;
   }
 
@@ -112,6 +126,7 @@ class FakeExecutor : public ExecutorLink {
     if (!sequence.reported) result->set_cached_tokens(0);
     sequence.reported = true;
     result->set_computed_tokens(sequence.computed);
+    result->set_pages(PagesFor(sequence.computed));
     if (PagesFor(sequence.computed + count) > row.page_limit()) {
       result->set_out_of_pages(true);
       return 0;
@@ -119,6 +134,7 @@ class FakeExecutor : public ExecutorLink {
     sequence.computed += count;
     prefilled += count;
     result->set_computed_tokens(sequence.computed);
+    result->set_pages(PagesFor(sequence.computed));
     largest_use = std::max(largest_use, used_pages());
     if (sequence.computed < known) return count;
     if (known - sequence.prompt < sequence.max_new && known < description.context_length()) {
@@ -138,6 +154,7 @@ class FakeExecutor : public ExecutorLink {
   }
 
   std::map<uint64_t, Sequence> sequences;
+  std::vector<uint64_t> refused;
   v1::Plan plan;
   uint32_t steps_left = 0;
 };

@@ -27,12 +27,17 @@ struct Client : RequestSink {
       EXPECT_EQ(event.tokens().first_index(), first_index + tokens.size());
       tokens.insert(tokens.end(), event.tokens().token_ids().begin(), event.tokens().token_ids().end());
     }
-    if (event.has_finished()) finished = event.finished();
+    if (event.has_finished()) {
+      EXPECT_EQ(starts, 1);
+      finished = event.finished();
+    }
   }
-  void OnEnd(const absl::Status& s, double) override {
+  void OnEnd(const absl::Status& s, double retry) override {
     ++ends;
     status = s;
+    retry_after_ms = retry;
   }
+  double retry_after_ms = 0;
   size_t first_index = 0;
   std::vector<uint32_t> tokens;
   int starts = 0;
@@ -59,7 +64,7 @@ v1::GenerateRequest Spec(const std::vector<uint32_t>& prompt, uint32_t max_new) 
 class SchedulerTest : public ::testing::Test {
  protected:
   void Start(int executors = 1, uint32_t pages = 64) {
-    scheduler = std::make_unique<Scheduler>(options, clock, nullptr);
+    scheduler = std::make_unique<Scheduler>(options, clock, metrics);
     for (int i = 0; i < executors; ++i) {
       fakes.push_back(std::make_unique<FakeExecutor>(pages));
       ASSERT_EQ(scheduler->AddExecutor("fake-" + std::to_string(i)), static_cast<uint32_t>(i));
@@ -103,6 +108,8 @@ class SchedulerTest : public ::testing::Test {
     for (const auto& fake : fakes) EXPECT_EQ(fake->used_pages(), 0u) << "pages are back at their baseline";
   }
 
+  telemetry::Metrics registry;
+  SchedulerMetrics metrics{registry};
   SchedulerOptions options;
   FakeClock clock;
   std::unique_ptr<Scheduler> scheduler;
@@ -339,17 +346,216 @@ TEST_F(SchedulerTest, AnExecutorWithAnotherModelIsNotAdmitted) {
   EXPECT_THAT(status.message(), ::testing::HasSubstr("another model"));
 }
 
-TEST_F(SchedulerTest, ResultsThatContradictThePlanAreAnError) {
+TEST_F(SchedulerTest, ADrainingExecutorFinishesWhatItHasAndNewRequestsGoElsewhere) {
+  Start(2);
+  Client running;
+  Submit(running, Spec(Prompt(20), 30));
+  for (int i = 0; i < 3; ++i) StepAll();
+  for (auto& fake : fakes) fake->draining = true;  // whichever it is
+  fakes.push_back(std::make_unique<FakeExecutor>());
+  scheduler->AddExecutor("fresh");
+  std::vector<Client> clients(4);
+  for (size_t i = 0; i < clients.size(); ++i) Submit(clients[i], Spec(Prompt(20, static_cast<uint32_t>(i)), 10));
+  for (int i = 0; i < 5; ++i) StepAll();
+  EXPECT_FALSE(scheduler->HasExecutor());
+  Up(2);
+  RunToEnd();
+  EXPECT_EQ(running.tokens, RightAnswer(Prompt(20), 30));
+  for (size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].tokens, RightAnswer(Prompt(20, static_cast<uint32_t>(i)), 10));
+  }
+}
+
+TEST_F(SchedulerTest, ARequestThatBreaksEveryExecutorIsGivenUpAndItsNeighboursAreNot) {
+  Start();
+  Client poison, innocent;
+  Submit(innocent, Spec(Prompt(20), 100));
+  Submit(poison, Spec(Prompt(200), 10));
+  int breaks = 0;
+  while (poison.ends == 0 && ++breaks < 50) {
+    StepAll();  // the innocent's first token; the poison is still in prefill
+    scheduler->ExecutorDown(0, "crashed");
+    fakes[0] = std::make_unique<FakeExecutor>();
+    fakes[0]->epoch = static_cast<uint64_t>(breaks) + 1;
+    Up(0);
+  }
+  EXPECT_EQ(poison.status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(poison.status.message(), ::testing::HasSubstr("crashed"));
+  RunToEnd();
+  EXPECT_EQ(innocent.tokens, RightAnswer(Prompt(20), 100));
+}
+
+TEST_F(SchedulerTest, WhenTheModelChangesWaitingRequestsEndInsteadOfRunningOnIt) {
   Start();
   Client client;
-  Submit(client, Spec(Prompt(20), 10));
-  v1::StepResults results;
-  results.set_lease_epoch(1);
-  v1::RowResult* row = results.add_rows();
-  row->set_handle(1);
-  row->set_first_index(3);
-  row->add_token_ids(5);
-  EXPECT_EQ(scheduler->ExecutorResults(0, results).code(), absl::StatusCode::kInternal);
+  Submit(client, Spec(Prompt(20), 100));
+  for (int i = 0; i < 3; ++i) StepAll();
+  scheduler->ExecutorDown(0, "replaced");
+  fakes[0] = std::make_unique<FakeExecutor>();
+  fakes[0]->epoch = 2;
+  fakes[0]->description.set_model_hash("another-model---");
+  Up(0);
+  EXPECT_EQ(client.ends, 1);
+  EXPECT_EQ(client.status.code(), absl::StatusCode::kFailedPrecondition);
+  RunToEnd();
+}
+
+TEST_F(SchedulerTest, AnExecutorWithAnotherContextLengthIsNotAdmitted) {
+  Start();
+  fakes.push_back(std::make_unique<FakeExecutor>(64, /*context=*/256));
+  scheduler->AddExecutor("other");
+  EXPECT_EQ(scheduler->ExecutorUp(1, 1, fakes[1]->description, fakes[1].get()).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(scheduler->Describe().executors(1).problem(), ::testing::HasSubstr("256"));
+}
+
+TEST_F(SchedulerTest, ADeadlineThatPassesInTheQueueIsUnavailableWithATimeToRetry) {
+  Start(1, /*pages=*/8);
+  Client running, waiting;
+  Submit(running, Spec(Prompt(60), 60));
+  v1::GenerateRequest spec = Spec(Prompt(60), 60);
+  spec.set_deadline_ms(10);
+  Submit(waiting, spec);
+  for (int i = 0; i < 20; ++i) StepAll();
+  EXPECT_EQ(waiting.ends, 1);
+  EXPECT_EQ(waiting.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_GT(waiting.retry_after_ms, 0);
+  RunToEnd();
+  EXPECT_EQ(running.tokens, RightAnswer(Prompt(60), 60));
+}
+
+TEST_F(SchedulerTest, AResumedRequestThatFilledThePoolEndsAsTheUnbrokenOneDid) {
+  Start(1, /*pages=*/4);
+  Client whole;
+  Submit(whole, Spec(Prompt(40), 200));
+  RunToEnd();
+  ASSERT_EQ(whole.finished->reason(), v1::FINISH_REASON_CONTEXT);
+  v1::GenerateRequest spec = Spec(Prompt(40), 200);
+  spec.mutable_resume_token_ids()->Add(whole.tokens.begin(), whole.tokens.end());
+  Client resumed;
+  resumed.first_index = whole.tokens.size();
+  Submit(resumed, spec);
+  RunToEnd();
+  EXPECT_TRUE(resumed.tokens.empty());
+  EXPECT_EQ(resumed.finished->reason(), v1::FINISH_REASON_CONTEXT);
+}
+
+TEST_F(SchedulerTest, TwoThatFillThePoolTogetherBothEndAsAlone) {
+  Start(1, /*pages=*/16);
+  Client alone;
+  Submit(alone, Spec(Prompt(200), 200));
+  RunToEnd();
+  Client first, second;
+  Submit(first, Spec(Prompt(200), 200));
+  Submit(second, Spec(Prompt(200), 200));
+  RunToEnd();
+  for (const Client* client : {&first, &second}) {
+    EXPECT_EQ(client->tokens, alone.tokens);
+    EXPECT_EQ(client->finished->reason(), v1::FINISH_REASON_CONTEXT);
+  }
+}
+
+TEST_F(SchedulerTest, WhoNeedsAnExecutorThatIsAwayHoldsNobodyUp) {
+  Start(1, /*pages=*/8);
+  fakes.push_back(std::make_unique<FakeExecutor>(/*pages=*/30));
+  scheduler->AddExecutor("large");
+  Up(1);
+  scheduler->ExecutorDown(1, "restarts");
+  Client large, small;
+  Submit(large, Spec(Prompt(300), 10));
+  Submit(small, Spec(Prompt(20), 10));
+  while (StepAll()) {
+  }
+  EXPECT_EQ(small.tokens, RightAnswer(Prompt(20), 10));
+  EXPECT_EQ(large.ends, 0);
+  fakes[1] = std::make_unique<FakeExecutor>(/*pages=*/30);
+  fakes[1]->epoch = 2;
+  Up(1);
+  RunToEnd();
+  EXPECT_EQ(large.tokens, RightAnswer(Prompt(300), 10));
+}
+
+TEST_F(SchedulerTest, ASequenceThatOutgrowsASmallExecutorGoesOnAtALargerOne) {
+  Start(1, /*pages=*/8);
+  Client client;
+  Submit(client, Spec(Prompt(100), 100));
+  StepAll();
+  fakes.push_back(std::make_unique<FakeExecutor>(/*pages=*/30));
+  scheduler->AddExecutor("large");
+  Up(1);
+  RunToEnd();
+  EXPECT_EQ(client.tokens, RightAnswer(Prompt(100), 100));
+  EXPECT_EQ(client.finished->reason(), v1::FINISH_REASON_LENGTH);
+}
+
+TEST_F(SchedulerTest, NeverOpensMoreSequencesThanAStepHasRows) {
+  Start();
+  scheduler->ExecutorDown(0, "restarts");
+  fakes[0]->description.set_max_rows(3);
+  fakes[0]->epoch = 2;
+  Up(0);
+  std::vector<Client> clients(10);
+  for (size_t i = 0; i < clients.size(); ++i) Submit(clients[i], Spec(Prompt(20, static_cast<uint32_t>(i)), 8));
+  RunToEnd();
+  EXPECT_LE(fakes[0]->largest_rows, 3u);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].tokens, RightAnswer(Prompt(20, static_cast<uint32_t>(i)), 8));
+  }
+}
+
+// While nothing changes the executor runs on its grant: plans are rare, and it is renewed before it is used up.
+TEST_F(SchedulerTest, TheExecutorNeverWaitsAndHearsLittle) {
+  Start();
+  Client client;
+  Submit(client, Spec(Prompt(20), 400));
+  int steps = 0, idle = 0;
+  size_t plans = 0;
+  while (scheduler->unfinished_requests() > 0) {
+    plans += fakes[0]->plans.size();
+    v1::StepResults results;
+    ASSERT_TRUE(fakes[0]->Step(&results));
+    ++steps;
+    if (results.idle() && results.rows(0).finish_reason() == v1::FINISH_REASON_UNSPECIFIED) ++idle;
+    ASSERT_TRUE(scheduler->ExecutorResults(0, results).ok());
+  }
+  EXPECT_EQ(idle, 0);
+  EXPECT_LE(plans, static_cast<size_t>(steps) / 25);
+}
+
+// An executor that breaks the protocol is let go; its sequences go on elsewhere.
+TEST_F(SchedulerTest, ResultsThatBreakTheProtocolAreAnErrorOfTheExecutor) {
+  auto verdict = [&](auto change) {
+    fakes.clear();
+    Start();
+    Client client;
+    Submit(client, Spec(Prompt(20), 10));
+    v1::StepResults results;
+    results.set_lease_epoch(1);
+    results.set_plan_id(1);
+    v1::RowResult* row = results.add_rows();
+    row->set_handle(1);
+    row->set_pages(2);
+    row->set_computed_tokens(20);
+    row->add_token_ids(5);
+    change(*row);
+    return scheduler->ExecutorResults(0, results).code();
+  };
+  EXPECT_EQ(verdict([](auto&) {}), absl::StatusCode::kOk);
+  EXPECT_EQ(verdict([](auto& r) { r.set_first_index(3); }), absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) { r.mutable_token_ids()->Resize(11, 5); }), absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) { r.set_computed_tokens(22); }), absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) { r.add_logprobs(); }), absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) { r.add_prompt_logprobs(); }), absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) {
+              r.set_prompt_first_index(0xffffffffu);
+              r.add_prompt_logprobs();
+            }),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(verdict([](auto& r) {
+              r.set_out_of_pages(true);
+              r.set_pages(1);
+            }),
+            absl::StatusCode::kInternal);
 }
 
 TEST_F(SchedulerTest, AHostileNumberIsRefusedByTheNameOfItsField) {
@@ -378,7 +584,20 @@ TEST_F(SchedulerTest, AHostileNumberIsRefusedByTheNameOfItsField) {
   expect(refusal([](auto& s) { s.set_request_id("a\nb"); }), "request_id");
   expect(refusal([](auto& s) { s.mutable_resume_token_ids()->Resize(6, 1); }), "resume_token_ids");
   expect(refusal([](auto& s) { s.mutable_prompt_token_ids()->Resize(513, 1); }), "513 tokens, but the context holds 512");
-  EXPECT_EQ(refusal([](auto& s) { s.set_vocabulary_fingerprint("other"); }).code(), absl::StatusCode::kFailedPrecondition);
+  expect(refusal([](auto& s) { s.mutable_stop()->set_max_new_tokens(513); }), "stop.max_new_tokens is 513");
+  expect(refusal([](auto& s) { s.mutable_stop()->set_max_new_tokens(0xffffffffu); }), "stop.max_new_tokens");
+  expect(refusal([](auto& s) { s.mutable_stop()->add_stop_token_ids(5000); }), "stop.stop_token_ids[0] is 5000");
+  expect(refusal([](auto& s) { s.mutable_prompt_token_ids()->Resize(512, 1); }), "fills the context of 512");
+  expect(refusal([](auto& s) { s.set_request_id(std::string(129, 'x')); }), "request_id has 129 bytes");
+  expect(refusal([](auto& s) { s.set_cache_salt(std::string(257, 'x')); }), "cache_salt has 257 bytes");
+  expect(refusal([](auto& s) { s.set_fairness_key(std::string(257, 'x')); }), "fairness_key has 257 bytes");
+  expect(refusal([](auto& s) { s.set_traceparent("x"); }), "traceparent");
+  expect(refusal([](auto& s) { s.set_vocabulary_fingerprint("short"); }), "vocabulary_fingerprint has 5 bytes");
+  EXPECT_EQ(refusal([](auto& s) { s.set_vocabulary_fingerprint("another 16 bytes"); }).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(refusal([](auto& s) {
+                s.set_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+              }).ok());
 }
 
 // Kills, cancels and tight pools at random: the promises hold in every order of events.
