@@ -26,7 +26,7 @@ struct BenchFlags {
   int prompt = 512;
   int gen = 128;
   int depth = 0;
-  int rounds = 5;
+  int rounds = 0;  // 0: the executor's default; 5 over the wire
   bool json = false;
   bool through_services = false;
 };
@@ -39,6 +39,7 @@ std::vector<std::string> ExecutorArguments(const BenchFlags& flags, const std::s
                                    fmt::format("--gen={}", flags.gen),
                                    fmt::format("--depth={}", flags.depth)};
   if (flags.threads > 0) argv.push_back(fmt::format("--threads={}", flags.threads));
+  if (flags.rounds > 0) argv.push_back(fmt::format("--rounds={}", flags.rounds));
   if (json) argv.push_back("--json");
   return argv;
 }
@@ -121,7 +122,7 @@ absl::StatusOr<WireFigures> MeasureWire(const BenchFlags& flags, Session* sessio
     return StreamAnswer(
         &session->client(), session->endpoint(), "/v1/completions", request, [](std::string_view) {}, interrupt);
   };
-  for (int round = 0; round < flags.rounds; ++round) {
+  for (int round = 0; round < (flags.rounds > 0 ? flags.rounds : 5); ++round) {
     auto prompt = ask(flags.prompt, 1);
     if (!prompt.ok()) return prompt.status();
     prefill.push_back(flags.prompt / (prompt->first_token_ms / 1000));
@@ -183,9 +184,7 @@ Action DefineBench(CLI::App& app) {
   app.add_option("--depth", flags->depth, "Tokens in the context before measuring decode")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--rounds", flags->rounds, "With --through-services: repetitions, of which the median counts")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", flags->rounds, "Repetitions, of which the median counts")->check(CLI::Range(1, 1000));
   app.add_flag("--json", flags->json, "One JSON object instead of a table");
   app.add_flag("--through-services", flags->through_services,
                "Start the four services and measure over HTTP, beside the same in process");

@@ -98,6 +98,9 @@ int Serve(const ServeFlags& flags) {
   running = server->get();
   if (absl::Status ready = running->WaitReady(&interrupt); !ready.ok()) {
     if (absl::IsCancelled(ready)) return running->Stop().ok() ? kSuccess : kFailure;
+    // The others end first, so that the reason is the last line.
+    running->Kill();
+    running->Stop().IgnoreError();
     return Fail(ready);
   }
   if (absl::Status written = WriteReadyFile(flags.ready_file, *running); !written.ok()) {
