@@ -105,11 +105,12 @@ TEST(Supervisor, StartsACrashedProcessAgain) {
       const ProcessState state = (*supervisor)->processes()[0];
       return state.restarts == crash && state.pid > 0;
     }));
+    // The next kill must not come before the new process has said its line.
+    ASSERT_TRUE(Eventually([&] { return lines.entries().size() == static_cast<size_t>(2 + crash); }));
   }
   EXPECT_NE((*supervisor)->processes()[0].pid, first);
   EXPECT_EQ((*supervisor)->processes()[1].restarts, 0);
   EXPECT_THAT(events.entries(), Contains(HasSubstr("the a ended with signal 9 (Killed); starting it again")));
-  ASSERT_TRUE(Eventually([&] { return lines.entries().size() == 4; }));
   EXPECT_TRUE((*supervisor)->Stop().ok());
 }
 
